@@ -1,0 +1,40 @@
+"""Statistics under local differential privacy that survive colluding poisoners."""
+
+from unpoison._version import __version__
+from unpoison.api import estimate, summarise
+from unpoison.errors import (
+    ConvergenceWarning,
+    IncompatibleSummaries,
+    InvalidFile,
+    InvalidParameter,
+    InvalidReport,
+    MissingExtra,
+    NotEnoughData,
+    UnpoisonError,
+)
+from unpoison.estimate import Estimate
+from unpoison.plan import Plan
+from unpoison.reports import Reports, perturb
+from unpoison.simulation import Simulation, simulate
+from unpoison.summary import Summary
+
+__all__ = [
+    "ConvergenceWarning",
+    "Estimate",
+    "IncompatibleSummaries",
+    "InvalidFile",
+    "InvalidParameter",
+    "InvalidReport",
+    "MissingExtra",
+    "NotEnoughData",
+    "Plan",
+    "Reports",
+    "Simulation",
+    "Summary",
+    "UnpoisonError",
+    "__version__",
+    "estimate",
+    "perturb",
+    "simulate",
+    "summarise",
+]

@@ -1,0 +1,89 @@
+"""What an attack is: colluding users' reports, given what attackers know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from unpoison.attacks.expression import evaluate
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms import Mechanism
+from unpoison.registry import Registry
+from unpoison.types import FloatArray
+
+DOMAIN_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Target:
+    """What attackers know of their group: the mechanism, and the true mean O (normalised)."""
+
+    mechanism: Mechanism
+    honest_mean: float
+
+    def position(self, formula: str) -> float:
+        """A position in the report domain, written in terms of C, O, b, L and R."""
+        names = {"O": self.honest_mean, **self.mechanism.landmarks()}
+        place = self.mechanism.place(evaluate(formula, names))
+        low, high = self.mechanism.output_low, self.mechanism.output_high
+        slack = DOMAIN_TOLERANCE * (high - low)
+        if not low - slack <= place <= high + slack:
+            raise InvalidParameter("position", "must be in the output domain", repr(formula))
+        return min(max(place, low), high)
+
+    def report(self, positions: FloatArray) -> FloatArray:
+        """Positions as reports that the collector accepts: whole cells where reports are cells."""
+        if not self.mechanism.discrete:
+            return positions
+        return np.minimum(np.floor(positions), self.mechanism.cells - 1.0)
+
+
+class Attack(ABC):
+    """Poison of a coalition; parameters are the fields of a frozen dataclass."""
+
+    @abstractmethod
+    def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """As many poison reports as asked, each in the target's output domain."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody attacks at all."""
+        return True
+
+
+attacks: Registry[type[Attack]] = Registry("attack")
+
+
+def parse_attack(text: str | Attack) -> Attack:
+    """An attack from its command-line form: a name, then parameters in order or by name.
+
+    >>> parse_attack("uniform:3C/4,C")
+    Uniform(low='3C/4', high='C')
+    >>> parse_attack("evasion:share=0.3")
+    Evasion(share=0.3, at='-C/2', low='C/2', high='C')
+    """
+    if isinstance(text, Attack):
+        return text
+    name, _, rest = text.partition(":")
+    kind = attacks[name.strip()]
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    given: dict[str, str | float] = {}
+    for place, part in enumerate(piece for piece in rest.split(",") if piece.strip()):
+        key, equals, value = part.partition("=")
+        if not equals:
+            key, value = (known[place] if place < len(known) else ""), part
+        if key.strip() not in known:
+            rule = f"{name} takes {', '.join(known) or 'no parameters'}"
+            raise InvalidParameter("attack", rule, repr(part.strip()))
+        given[key.strip()] = value.strip()
+    return _build(kind, given)
+
+
+def _build(kind: type[Attack], given: dict[str, str | float]) -> Attack:
+    """Turn text into numbers where a field is a number."""
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name in given and field.type == "float":
+            given[field.name] = evaluate(str(given[field.name]), {})
+    return kind(**given)

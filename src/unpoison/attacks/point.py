@@ -1,0 +1,28 @@
+"""All poison at one point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.types import FloatArray
+
+
+@attacks.register("point")
+@dataclass(frozen=True)
+class Point(Attack):
+    """Every poison value is `at`.
+
+    >>> from unpoison.mechanisms import make
+    >>> target = Target(make("piecewise", 1.0), honest_mean=0.1)
+    >>> bool((Point("C").poison(target, 3, np.random.default_rng(1)) == target.mechanism.C).all())
+    True
+    """
+
+    at: str = "C"
+
+    def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """Repeat the point."""
+        return target.report(np.full(count, target.position(self.at)))

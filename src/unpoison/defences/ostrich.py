@@ -1,0 +1,35 @@
+"""Ostrich: average everything, as if nobody attacked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.defences.base import Defence, defences
+from unpoison.protocols.analysis import decoded_average
+from unpoison.summary import Summary
+
+
+@defences.register("ostrich")
+@dataclass(frozen=True)
+class Ostrich(Defence):
+    """The plain average of all decoded reports.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), "none", 0, np.random.default_rng(1))
+    >>> bool(abs(Ostrich().mean(run.summary) - (-0.4)) < 0.05)
+    True
+    """
+
+    def mean(self, summary: Summary) -> float:
+        """Groups weigh as many as they have reports."""
+        reports = summary.reports
+        present = np.flatnonzero(reports)
+        averages = np.array([decoded_average(summary, int(group)) for group in present])
+        return float(averages @ reports[present] / reports.sum())
+
+    def describe(self) -> str:
+        """A warning."""
+        return "The plain average of all reports: it trusts everybody."

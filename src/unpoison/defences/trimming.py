@@ -1,0 +1,48 @@
+"""Trimming: drop the most extreme half, average the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unpoison.defences.base import Defence, defences, pooled
+from unpoison.errors import InvalidParameter
+from unpoison.filters.emf import SIDES
+from unpoison.filters.initial_mean import without_extremes
+from unpoison.registry import check_name
+from unpoison.summary import Summary
+
+
+@defences.register("trimming")
+@dataclass(frozen=True)
+class Trimming(Defence):
+    """Removes the `share` largest (side right) or smallest (left) reports; it is told the side.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.5), "none", 0, np.random.default_rng(1))
+    >>> Trimming().mean(run.summary) < 0 < Trimming(side="left").mean(run.summary)
+    True
+    """
+
+    side: str = "right"
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_name("side", self.side, SIDES)
+        if not 0 < self.share < 1:
+            raise InvalidParameter("share", "must be in (0, 1)", self.share)
+
+    def mean(self, summary: Summary) -> float:
+        """The average of what is left, from the counts."""
+        values, counts = pooled(summary)
+        kept = without_extremes(counts.astype(int), self.side, self.share)
+        return float(kept @ values / kept.sum())
+
+    def describe(self) -> str:
+        """What was cut."""
+        ends = {"right": "largest", "left": "smallest"}
+        return (
+            f"The average without the {100 * self.share:g} % {ends[self.side]} reports: honest ones "
+            "are cut too, so it is biased even if nobody attacks."
+        )

@@ -1,0 +1,75 @@
+"""Everything that can go wrong, as one tree.
+
+::
+
+    UnpoisonError
+    ├── InvalidParameter    an option, argument or plan key breaks its rule
+    ├── InvalidReport       a report is not one the plan allows
+    ├── InvalidFile         a file is truncated, foreign or lacks a column
+    ├── IncompatibleSummaries  summaries of different plans were merged
+    ├── NotEnoughData       a group is empty, or too small to say anything
+    └── MissingExtra        an optional dependency is not installed
+
+    ConvergenceWarning      an estimate stopped at its iteration bound
+"""
+
+from __future__ import annotations
+
+
+class UnpoisonError(Exception):
+    """The root of all errors that this package raises on purpose."""
+
+
+class InvalidParameter(UnpoisonError, ValueError):
+    """A parameter breaks its rule; the message names it, the rule and what came.
+
+    >>> raise InvalidParameter("epsilon", "must be positive", -1)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: epsilon must be positive; received -1
+    """
+
+    def __init__(self, parameter: str, rule: str, received: object) -> None:
+        super().__init__(f"{parameter} {rule}; received {received}")
+        self.parameter = parameter
+
+
+class InvalidReport(UnpoisonError, ValueError):
+    """A report that the plan does not allow, with the row it stands in (from 1)."""
+
+    def __init__(self, rule: str, received: object, row: int, source: str = "") -> None:
+        place = f"{source}: row {row}" if source else f"row {row}"
+        super().__init__(f"{place}: {rule}; received {received}")
+        self.rule = rule
+        self.received = received
+        self.row = row
+
+    def at(self, source: str, rows_before: int) -> InvalidReport:
+        """The same fault, placed in a file."""
+        return InvalidReport(self.rule, self.received, self.row + rows_before, source)
+
+
+class InvalidFile(UnpoisonError, ValueError):
+    """A file that cannot be read as what it should be."""
+
+    def __init__(self, path: object, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+
+
+class IncompatibleSummaries(UnpoisonError, ValueError):
+    """Summaries of different plans cannot be added."""
+
+
+class NotEnoughData(UnpoisonError, ValueError):
+    """Too few reports for any estimate."""
+
+
+class MissingExtra(UnpoisonError, ImportError):
+    """An optional part is not installed; the message says how to get it."""
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs an extra: pip install 'unpoison[{extra}]'")
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped at its bound before its criterion was met."""

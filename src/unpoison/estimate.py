@@ -1,0 +1,138 @@
+"""The Estimate: the answer with its evidence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InvalidParameter
+from unpoison.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Fractions of all reports of one group, bucket by bucket, in report units."""
+
+    group: int
+    edges: tuple[float, ...]
+    fractions: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Byzantine:
+    """What is known of the attackers: γ̂, the side of their values, and ŷ."""
+
+    fraction: float
+    side: str
+    histogram: Histogram | None = None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A group's reports in a few wide bins: observed, and what the fit says of them."""
+
+    edges: tuple[float, ...]
+    observed: tuple[float, ...]
+    honest: tuple[float, ...]
+    poison: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class GroupEstimate:
+    """What one group says; `mean` in natural units."""
+
+    group: int
+    tier: int
+    epsilon: float
+    users: float
+    reports: int
+    mean: float
+    weight: float
+    byzantine_fraction: float
+    iterations: int = 0
+    converged: bool = True
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class TierEstimate:
+    """What the users of one personal budget say; tiers are combined by honest users."""
+
+    epsilon: float
+    mean: float
+    weight: float
+    byzantine_fraction: float
+    side: str
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean in natural units, how it was reached, and a sentence a person can act on.
+
+    >>> estimate = Estimate("ostrich", 0.5, Byzantine(0.0, "none"), verdict="A plain average.")
+    >>> Estimate.from_json(estimate.to_json()) == estimate
+    True
+    """
+
+    method: str
+    mean: float
+    byzantine: Byzantine
+    interval: tuple[float, float] | None = None
+    groups: tuple[GroupEstimate, ...] = ()
+    tiers: tuple[TierEstimate, ...] = ()
+    fit: dict[str, Any] = field(default_factory=dict)
+    converged: bool = True
+    users: float = 0.0
+    reports: int = 0
+    invalid: int = 0
+    verdict: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and dicts."""
+        plain = json.loads(json.dumps(asdict(self)))
+        return dict(plain)
+
+    def to_json(self) -> str:
+        """One JSON object on one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Estimate:
+        """Read what `to_json` wrote."""
+        try:
+            keys = json.loads(text)
+            return cls._from_dict(keys)
+        except (json.JSONDecodeError, TypeError, KeyError) as fault:
+            raise InvalidParameter("estimate", "must be an estimate's JSON", str(fault)) from None
+
+    @classmethod
+    def _from_dict(cls, keys: dict[str, Any]) -> Estimate:
+        byzantine = dict(keys["byzantine"])
+        if byzantine["histogram"] is not None:
+            byzantine["histogram"] = Histogram(**_tuples(byzantine["histogram"]))
+        rest = {
+            "byzantine": Byzantine(**byzantine),
+            "interval": None if keys["interval"] is None else tuple(keys["interval"]),
+            "groups": tuple(_group(group) for group in keys["groups"]),
+            "tiers": tuple(TierEstimate(**tier) for tier in keys["tiers"]),
+        }
+        return cls(**{**keys, **rest})
+
+
+def _tuples(keys: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in keys.items()}
+
+
+def _group(keys: dict[str, Any]) -> GroupEstimate:
+    picture = keys["picture"]
+    return GroupEstimate(
+        **{**keys, "picture": None if picture is None else Picture(**_tuples(picture))}
+    )
+
+
+def numbers(array: FloatArray) -> tuple[float, ...]:
+    """An array as a tuple of floats, for a frozen value."""
+    return tuple(np.asarray(array, dtype=np.float64).tolist())

@@ -1,0 +1,76 @@
+"""EMF, EMF* and CEMF* as problems for the EM loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.buckets import Buckets
+from unpoison.filters.em import Problem, Step, tolerance
+from unpoison.filters.steps import Free, Imposed
+from unpoison.registry import check_name
+from unpoison.summary import Summary
+from unpoison.types import BoolArray, FloatArray
+
+SIDES = ("left", "right")
+DEFAULT_SUPPRESSION = 0.5
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """One group of a summary in buckets: c_i, with the transition that explains them."""
+
+    buckets: Buckets
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, summary: Summary, group: int) -> GroupCounts:
+        """The group's counts in √N buckets."""
+        mechanism = summary.plan.group_mechanisms[group]
+        buckets = Buckets.for_reports(mechanism, int(summary.reports[group]))
+        return cls(buckets, buckets.count(summary.counts[group]))
+
+    def support(self, side: str, initial_mean: float) -> BoolArray:
+        """The buckets where poison may be: the last (left: first) ⌈d'(C−O')/2C⌉."""
+        check_name("side", side, SIDES)
+        mechanism, outputs = self.buckets.mechanism, self.buckets.outputs
+        width = mechanism.output_high - mechanism.output_low
+        right = (mechanism.output_high - mechanism.place(initial_mean)) / width
+        share = right if side == "right" else 1 - right
+        size = min(max(math.ceil(outputs * share - ROUNDING), 1), outputs)
+        places = np.arange(outputs)
+        return places >= outputs - size if side == "right" else places < size
+
+    def emf(self, support: BoolArray) -> Problem:
+        """EMF (Alg. 2): poison free on its support."""
+        return self._problem(support, Free())
+
+    def emf_star(self, support: BoolArray, byzantine_fraction: float) -> Problem:
+        """EMF* (Alg. 4): the total of the poison imposed."""
+        return self._problem(support, Imposed(byzantine_fraction))
+
+    def cemf_star(
+        self,
+        support: BoolArray,
+        byzantine_fraction: float,
+        found: FloatArray,
+        suppression: float = DEFAULT_SUPPRESSION,
+    ) -> Problem:
+        """CEMF*: as EMF*, without the buckets in which EMF `found` less than 0.5 γ̂/(d'/2).
+
+        Where that would leave no bucket at all, none is suppressed.
+        """
+        threshold = suppression * byzantine_fraction / (self.buckets.outputs / 2)
+        kept = support & (found >= threshold)
+        return self.emf_star(kept if kept.any() else support, byzantine_fraction)
+
+    def _problem(self, support: BoolArray, step: Step) -> Problem:
+        """Line 1 of Alg. 2: every bucket starts alike."""
+        start = 1.0 / (self.buckets.inputs + support.sum())
+        honest = np.full(self.buckets.inputs, start)
+        stop = tolerance(self.buckets.mechanism.epsilon)
+        poison = np.where(support, start, 0.0)
+        return Problem(self.buckets.transition, self.counts, honest, poison, step, stop)

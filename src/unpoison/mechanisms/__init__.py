@@ -1,0 +1,34 @@
+"""ε-LDP mechanisms, one file each, found by name in `mechanisms`."""
+
+from unpoison.mechanisms.base import Mechanism, mechanisms
+from unpoison.mechanisms.integer import (
+    IntegerPiecewise,
+    IntegerRandomizedResponse,
+    IntegerSquareWave,
+    IntegerWindowMechanism,
+    make,
+)
+from unpoison.mechanisms.k_rr import CategoricalMechanism, RandomizedResponse
+from unpoison.mechanisms.piecewise import PiecewiseMechanism
+from unpoison.mechanisms.square_wave import SquareWaveMechanism, square_wave_half_width
+from unpoison.mechanisms.transition import DiagonalTransition, Transition, WindowTransition
+from unpoison.mechanisms.window import WindowMechanism
+
+__all__ = [
+    "CategoricalMechanism",
+    "DiagonalTransition",
+    "IntegerPiecewise",
+    "IntegerRandomizedResponse",
+    "IntegerSquareWave",
+    "IntegerWindowMechanism",
+    "Mechanism",
+    "PiecewiseMechanism",
+    "RandomizedResponse",
+    "SquareWaveMechanism",
+    "Transition",
+    "WindowMechanism",
+    "WindowTransition",
+    "make",
+    "mechanisms",
+    "square_wave_half_width",
+]

@@ -1,0 +1,112 @@
+"""What every mechanism gives: perturb, decode, variance, and its transition."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms.transition import Transition
+from unpoison.randomness import Generator
+from unpoison.registry import Registry
+from unpoison.types import FloatArray
+
+MAX_EPSILON = 16.0
+DEFAULT_CELLS = 2**14
+PERTURB_BLOCK = 2**15
+
+
+class Mechanism(ABC):
+    """An ε-LDP mechanism at one budget.
+
+    Inputs live in `[input_low, input_high]`; reports in `[output_low, output_high]`, which is cut
+    into `cells` equal cells: the grid that summaries count on. Where `discrete`, a report is the
+    number of its cell, and so stands half a cell left of the cell's middle.
+    """
+
+    discrete: ClassVar[bool] = False
+    categorical: ClassVar[bool] = False
+    default_cells: ClassVar[int] = DEFAULT_CELLS
+
+    epsilon: float
+    cells: int
+    input_low: float
+    input_high: float
+    output_low: float
+    output_high: float
+
+    def __init__(self, epsilon: float, cells: int | None = None) -> None:
+        if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
+            raise InvalidParameter("epsilon", f"must be in (0, {MAX_EPSILON:g}]", epsilon)
+        self.epsilon = epsilon
+        self.cells = self.default_cells if cells is None else cells
+        if self.cells < 2:
+            raise InvalidParameter("cells", "must be at least 2", self.cells)
+
+    @abstractmethod
+    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+        """One report for each value, drawn so that any split of `values` draws the same."""
+
+    @abstractmethod
+    def decode(self, reports: FloatArray) -> FloatArray:
+        """Unbiased estimates of the inputs; affine in the report."""
+
+    @abstractmethod
+    def variance(self, values: FloatArray) -> FloatArray:
+        """Variance of the decoded report, given each value."""
+
+    @abstractmethod
+    def transition(self, input_edges: FloatArray, output_edges: FloatArray) -> Transition:
+        """Probability of each output bucket, averaged over each input bucket."""
+
+    @abstractmethod
+    def cell_probabilities(self, values: FloatArray, output_edges: FloatArray) -> FloatArray:
+        """Probability of each output bucket for single inputs: one row a value."""
+
+    @property
+    @abstractmethod
+    def worst_variance(self) -> float:
+        """The largest variance of a decoded report over all inputs."""
+
+    def landmarks(self) -> dict[str, float]:
+        """Names that ranges of poison are written in, such as C, with their values."""
+        return {"L": self.output_low, "R": self.output_high}
+
+    def place(self, position: float) -> float:
+        """Where a position that is written in the paper's report units stands in ours."""
+        return position
+
+    def input_bucket_count(self, output_buckets: int) -> int:
+        """The paper's d for a given d'."""
+        raise InvalidParameter("mechanism", "must be numerical to have input buckets", self.name)
+
+    @property
+    def name(self) -> str:
+        """The name under which plans know this mechanism."""
+        return next(name for name in mechanisms if mechanisms[name] is type(self))
+
+    def grid(self) -> FloatArray:
+        """The edges of the cells that summaries count on."""
+        return np.linspace(self.output_low, self.output_high, self.cells + 1)
+
+    def bucket_values(self, edges: FloatArray) -> FloatArray:
+        """The report that stands for each bucket: its middle."""
+        middles: FloatArray = (edges[1:] + edges[:-1]) / 2
+        return middles - 0.5 if self.discrete else middles
+
+    def check_inputs(self, values: FloatArray) -> None:
+        """Refuse inputs outside the domain, without repeating them."""
+        outside = ~((values >= self.input_low) & (values <= self.input_high))
+        if outside.any():
+            domain = f"[{self.input_low:g}, {self.input_high:g}]"
+            found = f"{int(outside.sum())} outside it (the first at index {int(outside.argmax())})"
+            raise InvalidParameter("values", f"must be in {domain}", found)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(epsilon={self.epsilon:g}, cells={self.cells})"
+
+
+mechanisms: Registry[type[Mechanism]] = Registry("mechanism")

@@ -1,0 +1,232 @@
+"""The integer window family: for real devices, ε holds bit for bit.
+
+A report is a cell number drawn with integer arithmetic only. A cell inside the window has weight
+`inside_weight` = ⌊2^24·e^ε⌋ (certified), outside 2^24, so no ratio of probabilities exceeds e^ε and
+no floating-point grid leaks the input. The input is snapped to an offset of the window by unbiased
+randomised rounding, which makes the report's distribution exactly that of the continuous window
+mechanism binned to unit cells: decoding and transition are inherited, not approximated.
+"""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from unpoison.errors import InvalidParameter
+from unpoison.exact import exact, floor_times_exp
+from unpoison.mechanisms.base import Mechanism, mechanisms
+from unpoison.mechanisms.k_rr import CategoricalMechanism
+from unpoison.mechanisms.piecewise import PiecewiseMechanism
+from unpoison.mechanisms.square_wave import SquareWaveMechanism
+from unpoison.mechanisms.window import WindowMechanism
+from unpoison.randomness import Generator, Words, WordSource, word_source
+from unpoison.types import FloatArray, IntArray
+
+OUTSIDE_WEIGHT = 2**24
+FRACTION_BITS = 32
+MAX_CELLS = 2**20
+INTEGER_BLOCK = 2**15
+
+
+def _below(total: int, candidates: Words, draw: WordSource) -> tuple[Words, Words]:
+    """Accepted pairs (rounding word, number below `total`) from a stream of candidate words.
+
+    Each value takes one word to round with, then words until one is under the largest multiple of
+    `total`. A rejected word is taken out of the stream, so that later values move up: the result
+    depends on the stream alone and not on how values were split into calls.
+    """
+    limit = 2**64 // total * total
+    while limit < 2**64:
+        refused = np.flatnonzero(candidates[1::2] >= np.uint64(limit))
+        if not len(refused):
+            break
+        place = 2 * int(refused[0]) + 1
+        candidates = np.concatenate([candidates[:place], candidates[place + 1 :], draw(1)])
+    return candidates[::2], candidates[1::2] % np.uint64(total)
+
+
+class IntegerWindow:
+    """The draw that all three mechanisms of the family share."""
+
+    def __init__(self, epsilon: float, cells: int, window: int) -> None:
+        self.cells, self.window = cells, window
+        self.offsets = cells - window + 1
+        self.outside_weight = OUTSIDE_WEIGHT
+        self.inside_weight = floor_times_exp(OUTSIDE_WEIGHT, exact(epsilon))
+        self.total = window * self.inside_weight + (cells - window) * self.outside_weight
+        if self.total >= 2**53:
+            raise InvalidParameter("epsilon", "must leave total weight under 2^53", epsilon)
+
+    def cells_from_words(self, fixed: IntArray, words: Words, draw: WordSource) -> IntArray:
+        """Report cells for offsets in fixed point (32 fractional bits), two words a value.
+
+        The high half of the first word rounds; the second picks a cell below the total weight.
+        """
+        rounding, weights = _below(self.total, words, draw)
+        fraction = fixed & (2**FRACTION_BITS - 1)
+        up = (rounding >> np.uint64(32)).astype(np.int64) < fraction
+        return self._pick((fixed >> FRACTION_BITS) + up, weights.astype(np.int64))
+
+    def _pick(self, offset: IntArray, weight: IntArray) -> IntArray:
+        """The cell that `weight` falls in: window cells come first, then those outside, in order."""
+        inside = weight < self.window * self.inside_weight
+        beyond = (weight - self.window * self.inside_weight) // self.outside_weight
+        beyond += np.where(beyond >= offset, self.window, 0)
+        return np.where(inside, offset + weight // self.inside_weight, beyond)
+
+    def draw(self, fixed: IntArray, rng: Generator) -> FloatArray:
+        """One report cell for each offset."""
+        draw = word_source(rng)
+        reports = np.empty(len(fixed))
+        for first in range(0, len(fixed), INTEGER_BLOCK):
+            block = fixed[first : first + INTEGER_BLOCK]
+            words = draw(2 * len(block))
+            reports[first : first + INTEGER_BLOCK] = self.cells_from_words(block, words, draw)
+        return reports
+
+
+class IntegerWindowMechanism(WindowMechanism):
+    """A numerical window mechanism on integer cells; `twin` is the continuous one it follows."""
+
+    discrete = True
+    default_cells = 2**12
+    twin: WindowMechanism
+
+    def _set_cells(self, twin: WindowMechanism) -> None:
+        if self.cells > MAX_CELLS:
+            raise InvalidParameter("cells", f"must be at most {MAX_CELLS}", self.cells)
+        self.twin = twin
+        self.input_low, self.input_high = twin.input_low, twin.input_high
+        span = twin.output_high - twin.output_low
+        window = min(max(1, round(self.cells * twin.width / span)), self.cells - 1)
+        self.integer = IntegerWindow(self.epsilon, self.cells, window)
+        self._set_window(0.0, float(self.cells), float(window))
+        self.outside = self.integer.outside_weight / self.integer.total
+        self.inside = self.integer.inside_weight / self.integer.total
+        self._set_bias()
+
+    def _set_bias(self) -> None:
+        """E[cell | v] = offset + slope·v for the integer weights; cells are counted from 0."""
+        integer = self.integer
+        excess = (integer.inside_weight - integer.outside_weight) / integer.total * integer.window
+        self.slope = excess * (integer.offsets - 1) / (self.input_high - self.input_low)
+        everywhere = self.outside * self.cells * (self.cells - 1) / 2
+        at_lowest = everywhere + excess * (integer.window - 1) / 2
+        self.offset = at_lowest - self.slope * self.input_low
+
+    def fixed_offsets(self, values: FloatArray) -> IntArray:
+        """The window's offset for each value, with 32 fractional bits."""
+        share = (values - self.input_low) / (self.input_high - self.input_low)
+        scale = (self.integer.offsets - 1) << FRACTION_BITS
+        return np.rint(share * scale).astype(np.int64)
+
+    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+        """Cell numbers, drawn in integer arithmetic."""
+        values = np.asarray(values, dtype=np.float64)
+        self.check_inputs(values)
+        return self.integer.draw(self.fixed_offsets(values), rng)
+
+    def variance(self, values: FloatArray) -> FloatArray:
+        """Exact for cells: the mixture over the two offsets that the input is rounded to."""
+        values = np.asarray(values, dtype=np.float64)
+        position = self.window_start(values)
+        lower = np.minimum(np.floor(position), self.integer.offsets - 2.0)
+        share = position - lower
+        second = (1 - share) * self._second_moment(lower) + share * self._second_moment(lower + 1)
+        mean = self.offset + self.slope * values
+        result: FloatArray = (second - mean**2) / self.slope**2
+        return result
+
+    def _second_moment(self, offset: FloatArray) -> FloatArray:
+        """E[cell² | offset], by the closed form of Σ i²."""
+        window, cells = self.integer.window, self.cells
+        everywhere = (cells - 1) * cells * (2 * cells - 1) / 6
+        steps = window * (window - 1)
+        squares = window * offset**2 + offset * steps + steps * (2 * window - 1) / 6
+        return self.outside * everywhere + (self.inside - self.outside) * squares
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest over all offsets (between two offsets it is concave, so look there too)."""
+        offsets = np.arange(2 * self.integer.offsets - 1) / 2
+        share = offsets / (self.integer.offsets - 1)
+        return float(
+            self.variance(self.input_low + share * (self.input_high - self.input_low)).max()
+        )
+
+    def landmarks(self) -> dict[str, float]:
+        """The landmarks of the continuous twin: poison is named in the paper's units."""
+        return self.twin.landmarks()
+
+    def place(self, position: float) -> float:
+        """The twin's report domain, stretched over the cells."""
+        span = self.twin.output_high - self.twin.output_low
+        return (position - self.twin.output_low) / span * self.cells
+
+    def input_bucket_count(self, output_buckets: int) -> int:
+        """As the twin's."""
+        return self.twin.input_bucket_count(output_buckets)
+
+
+@mechanisms.register("piecewise-integer")
+class IntegerPiecewise(IntegerWindowMechanism):
+    """The Piecewise Mechanism for devices: reports are cells 0 … cells − 1.
+
+    >>> import numpy as np
+    >>> from unpoison.randomness import SystemGenerator
+    >>> device = IntegerPiecewise(epsilon=1.0)
+    >>> cell = device.perturb(np.array([0.5]), SystemGenerator())
+    >>> bool(0 <= cell[0] < 4096 and cell[0] == int(cell[0]))
+    True
+    """
+
+    def __init__(self, epsilon: float, cells: int | None = None) -> None:
+        super().__init__(epsilon, cells)
+        self._set_cells(PiecewiseMechanism(epsilon))
+
+
+@mechanisms.register("square-wave-integer")
+class IntegerSquareWave(IntegerWindowMechanism):
+    """The Square Wave mechanism for devices.
+
+    >>> IntegerSquareWave(epsilon=1.0).integer.window
+    1387
+    """
+
+    def __init__(self, epsilon: float, cells: int | None = None) -> None:
+        super().__init__(epsilon, cells)
+        self._set_cells(SquareWaveMechanism(epsilon))
+
+
+@mechanisms.register("k-rr-integer")
+class IntegerRandomizedResponse(CategoricalMechanism):
+    """k-RR for devices: a window of one cell, no order among cells.
+
+    >>> import math
+    >>> rr = IntegerRandomizedResponse(epsilon=1.0, cells=5)
+    >>> rr.kept / rr.other <= math.e
+    True
+    """
+
+    default_cells = 2
+
+    def __init__(self, epsilon: float, cells: int | None = None) -> None:
+        super().__init__(epsilon, cells)
+        self.integer = IntegerWindow(epsilon, self.cells, 1)
+        total = self.integer.total
+        self._set_categories(self.integer.inside_weight / total, OUTSIDE_WEIGHT / total)
+
+    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+        """Category indices, drawn in integer arithmetic."""
+        values = np.asarray(values, dtype=np.float64)
+        self.check_inputs(values)
+        return self.integer.draw(values.astype(np.int64) << FRACTION_BITS, rng)
+
+
+def make(name: str, epsilon: float, cells: int | None = None) -> Mechanism:
+    """The mechanism of that name at that budget.
+
+    >>> make("piecewise", 1.0)
+    PiecewiseMechanism(epsilon=1, cells=16384)
+    """
+    return mechanisms[name](epsilon, cells)

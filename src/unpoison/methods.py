@@ -1,0 +1,75 @@
+"""Every way to an Estimate by its name: the paper's schemes, the baseline, and the rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from unpoison.defences import defences
+from unpoison.errors import InvalidParameter
+from unpoison.estimate import Estimate
+from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap
+from unpoison.registry import check_name
+from unpoison.summary import Summary
+
+ALIASES = {"emf*": "emf-star", "cemf*": "cemf-star"}
+DEFAULT_METHOD = "emf-star"
+
+
+def method_names() -> list[str]:
+    """All methods, best known first."""
+    return [*SCHEMES, "baseline", *defences]
+
+
+def default_method(summary: Summary) -> str:
+    """What to use when nobody chose."""
+    return "baseline" if summary.plan.protocol == "baseline" else DEFAULT_METHOD
+
+
+def canonical(method: str) -> str:
+    """The name of a method without its star."""
+    name = ALIASES.get(method, method)
+    check_name("method", name, method_names())
+    return name
+
+
+def estimates(
+    summary: Summary, methods: Sequence[str], options: FilterOptions | None = None
+) -> dict[str, Estimate]:
+    """Several methods on one summary; the paper's schemes share their work.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), "none", 0, np.random.default_rng(1))
+    >>> list(estimates(run.summary, ["emf", "ostrich"]))
+    ['emf', 'ostrich']
+    """
+    names = [canonical(method) for method in methods]
+    schemes = [name for name in names if name in SCHEMES]
+    found = estimate_dap(summary, schemes, options) if schemes else {}
+    if "baseline" in names:
+        found["baseline"] = estimate_baseline(summary, options)
+    for name in names:
+        if name in defences:
+            found[name] = defences[name]().estimate(summary, name)
+    return {name: found[name] for name in names}
+
+
+def estimate_summary(summary: Summary, method: str | None = None, **options: Any) -> Estimate:
+    """One method on one summary; options are those of `FilterOptions`, or of the defence."""
+    name = canonical(method or default_method(summary))
+    if name in defences:
+        kind = defences[name]
+        _check_options(options, [field.name for field in fields(kind)], name)  # type: ignore[arg-type]
+        return kind(**options).estimate(summary, name)
+    _check_options(options, [field.name for field in fields(FilterOptions)], name)
+    return estimates(summary, [name], FilterOptions(**options))[name]
+
+
+def _check_options(options: dict[str, Any], known: list[str], method: str) -> None:
+    for option in options:
+        if option not in known:
+            rule = f"of {method} must be among {', '.join(known) or 'none'}"
+            raise InvalidParameter("options", rule, repr(option))

@@ -1,0 +1,20 @@
+"""The paper's protocols: which filter on which group, and how groups combine."""
+
+from unpoison.protocols.analysis import SCHEMES, Analysis
+from unpoison.protocols.baseline import estimate_baseline
+from unpoison.protocols.dap import aggregate, estimate_dap, perturb_group
+from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.weights import combined_variance, group_weights, minimal_variance
+
+__all__ = [
+    "SCHEMES",
+    "Analysis",
+    "FilterOptions",
+    "aggregate",
+    "combined_variance",
+    "estimate_baseline",
+    "estimate_dap",
+    "group_weights",
+    "minimal_variance",
+    "perturb_group",
+]

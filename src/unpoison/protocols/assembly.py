@@ -1,0 +1,92 @@
+"""From what each tier says to one Estimate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unpoison.estimate import Byzantine, Estimate, GroupEstimate, Histogram, TierEstimate, numbers
+from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.verdict import verdict
+from unpoison.summary import Summary
+
+TierResult = tuple[TierEstimate, list[GroupEstimate]]
+
+
+def assemble(
+    summary: Summary,
+    method: str,
+    results: list[TierResult],
+    analyses: list[Analysis],
+    fit: dict[str, Any],
+) -> Estimate:
+    """Combine tiers by their honest users (`weight`): a small budget is a choice, not chance."""
+    honest = np.array([tier.weight for tier, _ in results])
+    tiers = [
+        replace(tier, weight=float(share))
+        for (tier, _), share in zip(results, honest / honest.sum(), strict=True)
+    ]
+    groups = [group for _, details in results for group in details]
+    mean = float(sum(tier.weight * tier.mean for tier in tiers))
+    byzantine = _byzantine(summary, analyses)
+    return Estimate(
+        method=method,
+        mean=mean,
+        byzantine=byzantine,
+        groups=tuple(groups),
+        tiers=tuple(tiers),
+        fit=fit,
+        converged=all(group.converged for group in groups),
+        users=summary.total_users,
+        reports=int(summary.reports.sum()),
+        invalid=summary.invalid,
+        verdict=verdict(byzantine, mean, summary, method),
+    )
+
+
+def group_estimate(
+    analysis: Analysis, scheme: str, tier: int, group: int, mean: float, weight: float
+) -> GroupEstimate:
+    """One group's detail; `mean` is normalised."""
+    summary, solution = analysis.summary, analysis.solution(scheme, group)
+    return GroupEstimate(
+        group=group,
+        tier=tier,
+        epsilon=summary.plan.all_groups[group].epsilon,
+        users=float(summary.users[group]),
+        reports=int(summary.reports[group]),
+        mean=summary.plan.natural(float(mean)),
+        weight=float(weight),
+        byzantine_fraction=solution.byzantine_fraction,
+        iterations=solution.iterations,
+        converged=solution.converged,
+        picture=analysis.picture(scheme, group),
+    )
+
+
+def probing_fit(analysis: Analysis) -> dict[str, Any]:
+    """The evidence for each side, from the main tier's probing group."""
+    solutions = analysis.probe.solutions
+    return {
+        "probing_group": analysis.probing_group,
+        "side_rule": analysis.options.side_rule,
+        "log_likelihood": {side: each.likelihood for side, each in solutions.items()},
+        "honest_variance": {side: float(each.honest.var()) for side, each in solutions.items()},
+    }
+
+
+def _byzantine(summary: Summary, analyses: list[Analysis]) -> Byzantine:
+    """γ̂ over all users, with the main tier's poison histogram."""
+    users = np.array([summary.users[analysis.groups].sum() for analysis in analyses])
+    gammas = np.array([analysis.probe.byzantine_fraction for analysis in analyses])
+    sides = {analysis.probe.side for analysis in analyses}
+    main = analyses[0]
+    histogram = Histogram(
+        group=main.probing_group,
+        edges=numbers(main.counts[main.probing_group].buckets.output_edges),
+        fractions=numbers(main.probe.solution.poison),
+    )
+    side = sides.pop() if len(sides) == 1 else "both"
+    return Byzantine(float(users @ gammas / users.sum()), side, histogram)

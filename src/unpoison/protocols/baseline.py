@@ -1,0 +1,68 @@
+"""The baseline protocol (Section IV): every user reports twice, with ε_β and with ε_α."""
+
+from __future__ import annotations
+
+from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.estimate import Estimate, TierEstimate
+from unpoison.protocols.analysis import Analysis, decoded_average
+from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
+from unpoison.protocols.options import FilterOptions
+from unpoison.summary import Summary
+
+
+def estimate_baseline(summary: Summary, options: FilterOptions | None = None) -> Estimate:
+    """M̃ of Section IV-D: probe at ε_α, subtract the same poison from the reports at ε_β.
+
+    It rests on M_α = M_β, which holds only if both reports of an attacker carry the same value; an
+    attacker who scales poison with C_α and C_β makes it absurd (see docs/guide.md).
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(protocol="baseline", epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> values = np.random.default_rng(1).beta(2, 5, 30_000)
+    >>> run = simulate(plan, values, "uniform:3C/4,C", 0.2, np.random.default_rng(2))
+    >>> bool(abs(estimate_baseline(run.summary).mean - run.truth) < 0.2)
+    True
+    """
+    plan = summary.plan
+    if plan.protocol != "baseline" or plan.categorical:
+        rule = "must be emf, emf-star or cemf-star for a dap plan, not baseline"
+        raise InvalidParameter("method", rule, plan.protocol)
+    options = options or FilterOptions()
+    tiers = range(len(plan.all_tiers))
+    analyses = [Analysis(summary, plan.tier_groups(tier), options) for tier in tiers]
+    results = [_tier(analysis, tier) for tier, analysis in enumerate(analyses)]
+    return assemble(summary, "baseline", results, analyses, probing_fit(analyses[0]))
+
+
+def _tier(analysis: Analysis, tier: int) -> TierResult:
+    summary, plan = analysis.summary, analysis.summary.plan
+    beta, alpha = analysis.groups
+    if summary.reports[alpha] != summary.reports[beta]:
+        raise NotEnoughData(
+            "in the baseline every user reports in both groups; received "
+            f"{summary.reports[beta]} and {summary.reports[alpha]} reports"
+        )
+    found, mean = analysis.probe, _honest_mean(analysis)
+    details = [
+        group_estimate(analysis, "emf", tier, beta, mean, 1.0),
+        group_estimate(analysis, "emf", tier, alpha, analysis.mean("emf", alpha), 0.0),
+    ]
+    combined = TierEstimate(
+        epsilon=plan.all_tiers[tier].epsilon,
+        mean=plan.natural(mean),
+        weight=float(summary.users[beta]) * (1 - found.byzantine_fraction),
+        byzantine_fraction=found.byzantine_fraction,
+        side=found.side,
+    )
+    return combined, details
+
+
+def _honest_mean(analysis: Analysis) -> float:
+    """(Σ v'(β) − m̂·M_β)/(N − m̂), with M_β = M_α taken from ŷ(α); normalised."""
+    beta, alpha = analysis.groups
+    found = analysis.probe
+    gamma = found.byzantine_fraction
+    values = analysis.counts[alpha].buckets.decoded_values
+    poison_mean = float(found.solution.poison @ values) / gamma if gamma > 0 else 0.0
+    return (decoded_average(analysis.summary, beta) - gamma * poison_mean) / (1 - gamma)

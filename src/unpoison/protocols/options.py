@@ -1,0 +1,69 @@
+"""What a user may choose about the paper's schemes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unpoison.errors import InvalidParameter
+from unpoison.filters.em import MAX_ITERATIONS
+from unpoison.filters.emf import DEFAULT_SUPPRESSION, SIDES
+from unpoison.filters.initial_mean import (
+    DEFAULT_GAMMA_SUP,
+    check_gamma_sup,
+    middle_of_inputs,
+    pessimistic_mean,
+)
+from unpoison.filters.probing import SIDE_RULES
+from unpoison.protocols.weights import WEIGHTS
+from unpoison.registry import check_name
+from unpoison.summary import Summary
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Options of EMF, EMF*, CEMF* and of the protocols around them.
+
+    `initial_mean` is O': `middle` of the inputs (the paper's experiments), `pessimistic` (Thm. 2),
+    or a number in natural units. `suppression` is CEMF*'s factor.
+
+    >>> FilterOptions(gamma_sup=0.7)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: gamma_sup must be in (0, 1/2]; received 0.7
+    """
+
+    weights: str = "optimal"
+    side_rule: str = "likelihood"
+    initial_mean: str | float = "middle"
+    gamma_sup: float = DEFAULT_GAMMA_SUP
+    suppression: float = DEFAULT_SUPPRESSION
+    max_iterations: int = MAX_ITERATIONS
+
+    def __post_init__(self) -> None:
+        check_gamma_sup(self.gamma_sup)
+        check_name("weights", self.weights, WEIGHTS)
+        check_name("side_rule", self.side_rule, SIDE_RULES)
+        if isinstance(self.initial_mean, str):
+            check_name("initial_mean", self.initial_mean, ("middle", "pessimistic"))
+        if not self.suppression >= 0:
+            raise InvalidParameter("suppression", "must not be negative", self.suppression)
+        if self.max_iterations < 1:
+            raise InvalidParameter("max_iterations", "must be at least 1", self.max_iterations)
+
+    def initial_means(self, summary: Summary, group: int) -> dict[str, float]:
+        """O' of one group for either poisoned side, in the mechanism's input domain."""
+        mechanism = summary.plan.group_mechanisms[group]
+        if self.initial_mean == "pessimistic":
+            counts = summary.counts[group]
+            return {s: pessimistic_mean(mechanism, counts, s, self.gamma_sup) for s in SIDES}
+        if isinstance(self.initial_mean, str):
+            return dict.fromkeys(SIDES, middle_of_inputs(mechanism))
+        return dict.fromkeys(SIDES, self._given_mean(summary))
+
+    def _given_mean(self, summary: Summary) -> float:
+        low, high = summary.plan.low, summary.plan.high
+        given = float(self.initial_mean)
+        if low is None or high is None or not low <= given <= high:
+            raise InvalidParameter("initial_mean", f"must be in [{low}, {high}]", given)
+        return summary.plan.normalise_one(given)
+

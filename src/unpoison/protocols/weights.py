@@ -1,0 +1,43 @@
+"""How group means combine (Alg. 5, Thm. 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unpoison.registry import check_name
+from unpoison.types import FloatArray
+
+WEIGHTS = ("optimal", "paper")
+
+
+def group_weights(
+    rule: str, honest_reports: FloatArray, honest_users: FloatArray, variances: FloatArray
+) -> FloatArray:
+    """w_t, adding up to 1.
+
+    `optimal`: w_t ∝ (honest reports)/Var_t, which minimises Σ w_t² Var_t/reports_t. `paper`: as Alg.
+    5 prints it, w_t ∝ 1/B_t with B_t = n̂_t·Var_t, optimal only if all n̂_t are equal.
+
+    >>> group_weights("optimal", np.array([1.0, 3]), np.ones(2), np.ones(2)).tolist()
+    [0.25, 0.75]
+    """
+    check_name("weights", rule, WEIGHTS)
+    raw = honest_reports / variances
+    if rule == "paper":
+        raw = 1 / (np.maximum(honest_users, np.finfo(float).tiny) * variances)
+    weights: FloatArray = raw / raw.sum()
+    return weights
+
+
+def combined_variance(weights: FloatArray, reports: FloatArray, variances: FloatArray) -> float:
+    """Σ w_t² Var_t/reports_t: the variance of the combined mean."""
+    return float(np.sum(weights**2 * variances / reports))
+
+
+def minimal_variance(reports: FloatArray, variances: FloatArray) -> float:
+    """[Σ reports_t/Var_t]^-1: what the optimal weights reach (Thm. 6).
+
+    >>> minimal_variance(np.array([100.0, 100.0]), np.array([1.0, 1.0]))
+    0.005
+    """
+    return float(1 / np.sum(reports / variances))

@@ -1,0 +1,144 @@
+"""Values to reports: what happens on devices, for one user or for a table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InvalidParameter
+from unpoison.grouping import GroupAssigner
+from unpoison.plan import Plan
+from unpoison.protocols.dap import perturb_group
+from unpoison.randomness import Generator, SystemGenerator
+from unpoison.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Reports as two columns: the group, and the value in the group's output domain.
+
+    `user` says which value (by its index) a report came from; it never leaves the caller.
+    """
+
+    group: IntArray
+    value: FloatArray
+    user: IntArray
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with the columns `group` and `value`."""
+        import pandas as pd
+
+        return pd.DataFrame({"group": self.group, "value": self.value})
+
+
+class Reporter:
+    """Perturbs users as they come. Any split of the users gives the same reports."""
+
+    def __init__(self, plan: Plan, rng: Generator | None = None) -> None:
+        self.plan = plan
+        groups = len(plan.all_groups)
+        tiers = len(plan.all_tiers)
+        streams = (SystemGenerator() if rng is None else rng).spawn(groups + tiers)
+        self.streams = streams[:groups]
+        self.assigners = [
+            GroupAssigner(plan, tier, stream) for tier, stream in enumerate(streams[groups:])
+        ]
+
+    def report(self, values: Any, budgets: Any = None) -> Reports:
+        """Reports of the next users, each with a personal budget where there are tiers."""
+        inputs = self.plan.normalise(checked_values(self.plan, values))
+        if self.plan.protocol == "baseline":
+            groups = np.repeat(tiers_of(self.plan, len(inputs), budgets) * 2, 2)
+            groups[1::2] += 1
+            users = np.repeat(np.arange(len(inputs)), 2)
+        else:
+            groups = self._assign(tiers_of(self.plan, len(inputs), budgets))
+            users = np.arange(len(inputs))
+        return self._perturb(inputs[users], groups, users)
+
+    def _assign(self, tiers: IntArray) -> IntArray:
+        groups = np.empty(len(tiers), dtype=np.int64)
+        for tier, assigner in enumerate(self.assigners):
+            members = tiers == tier
+            groups[members] = assigner.assign(int(members.sum()))
+        return groups
+
+    def _perturb(self, inputs: FloatArray, groups: IntArray, users: IntArray) -> Reports:
+        """Rows in the order of users; each user's reports stand together."""
+        sizes = np.array([group.reports for group in self.plan.all_groups])[groups]
+        row_group, row_user = np.repeat(groups, sizes), np.repeat(users, sizes)
+        value = np.empty(len(row_group))
+        for group, stream in enumerate(self.streams):
+            mine = inputs[groups == group]
+            value[row_group == group] = perturb_group(self.plan, group, mine, stream)
+        return Reports(row_group, value, row_user)
+
+
+def perturb(
+    values: Any, plan: Plan, rng: Generator | None = None, budgets: Any = None
+) -> Reports:
+    """Reports of many users at once; with no `rng`, by the operating system's generator.
+
+    >>> plan = Plan.new(mechanism="piecewise-integer", epsilon=0.125, low=0, high=100)
+    >>> reports = perturb([20.0, 50.0, 80.0, 35.0], plan)
+    >>> sorted(set(reports.group.tolist())), len(reports)
+    ([0, 1], 6)
+    """
+    return Reporter(plan, rng).report(values, budgets)
+
+
+def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
+    """The tier of each user: the largest ε that the personal budget allows."""
+    if budgets is None:
+        return np.zeros(users, dtype=np.int64)
+    budgets = np.asarray(budgets, dtype=np.float64)
+    if budgets.shape != (users,):
+        raise InvalidParameter("budgets", f"must be one a user, {users}", budgets.shape)
+    found = {float(each): plan.tier_for_budget(float(each)) for each in np.unique(budgets)}
+    refused = [budget for budget, tier in found.items() if tier is None]
+    if refused:
+        smallest = min(tier.epsilon for tier in plan.all_tiers)
+        rule = f"must be at least the smallest tier's epsilon {smallest:g}"
+        raise InvalidParameter("budgets", rule, refused[0])
+    return np.array([found[float(each)] for each in budgets], dtype=np.int64)
+
+
+def checked_values(plan: Plan, values: Any) -> FloatArray:
+    """Values as floats, all within the plan's range; a fault is placed, but never repeated."""
+    if plan.categories is not None:
+        return _category_numbers(plan.categories, values)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("values", "must be numbers", type(values).__name__) from None
+    if numbers.ndim != 1:
+        raise InvalidParameter("values", "must be one column", f"{numbers.ndim} dimensions")
+    outside = ~((numbers >= plan.low) & (numbers <= plan.high))
+    if outside.any():
+        row = int(outside.argmax())
+        rule = f"must be numbers in [{plan.low:g}, {plan.high:g}]"
+        raise InvalidParameter("values", rule, f"row {row + 1}: {_kind(numbers[row], plan)}")
+    return numbers
+
+
+def _kind(value: float, plan: Plan) -> str:
+    """What is wrong with a value, in words that do not give it away."""
+    if np.isnan(value):
+        return "not a number"
+    if np.isinf(value):
+        return "an infinity"
+    return "a value below low" if plan.low is not None and value < plan.low else "a value above high"
+
+
+def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
+    index = {name: number for number, name in enumerate(categories)}
+    names = [str(value) for value in np.asarray(values).tolist()]
+    for row, name in enumerate(names):
+        if name not in index:
+            raise InvalidParameter("values", "must be categories of the plan", f"another in row {row + 1}")
+    return np.array([index[name] for name in names], dtype=np.float64)

@@ -1,0 +1,150 @@
+"""The Summary: all that any estimator may look at."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unpoison.errors import IncompatibleSummaries, InvalidFile, InvalidParameter
+from unpoison.plan import Plan
+from unpoison.types import FloatArray, IntArray
+
+FIXED_POINT = 2**32
+METADATA_KEY = b"unpoison.summary"
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Counts per group and cell, exact sums, and how many reports were left out as invalid.
+
+    `sums` are whole numbers of 2^-32ths of a report unit, so that merging is associative to the bit.
+
+    >>> plan = Plan.new(epsilon=0.125, low=0, high=10)
+    >>> empty = Summary.empty(plan)
+    >>> (empty + empty) == empty
+    True
+    """
+
+    plan: Plan
+    counts: IntArray
+    sums: tuple[int, ...]
+    invalid: int = 0
+
+    def __post_init__(self) -> None:
+        shape = (len(self.plan.all_groups), self.plan.cells)
+        if self.counts.shape != shape or len(self.sums) != shape[0]:
+            raise InvalidParameter("counts", f"must have the shape {shape}", self.counts.shape)
+        if (self.counts < 0).any() or self.invalid < 0:
+            raise InvalidParameter("counts", "must not be negative", "a negative count")
+        self.counts.setflags(write=False)
+
+    @classmethod
+    def empty(cls, plan: Plan) -> Summary:
+        """A summary of no reports: the neutral element of `+`."""
+        groups = len(plan.all_groups)
+        return cls(plan, np.zeros((groups, plan.cells), dtype=np.int64), (0,) * groups)
+
+    @property
+    def reports(self) -> IntArray:
+        """The number of reports in each group."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @property
+    def users(self) -> FloatArray:
+        """The number of users in each group: its reports over the reports that each user sends."""
+        return self.reports / np.array([group.reports for group in self.plan.all_groups])
+
+    @property
+    def total_users(self) -> float:
+        """All users; in the baseline each of them reports in both groups of a tier."""
+        if self.plan.protocol == "baseline":
+            return float(self.users[::2].sum())
+        return float(self.users.sum())
+
+    def sum(self, group: int) -> float:
+        """The sum of a group's reports."""
+        return self.sums[group] / FIXED_POINT
+
+    def __add__(self, other: Summary) -> Summary:
+        if not isinstance(other, Summary):
+            return NotImplemented
+        if self.plan.fingerprint != other.plan.fingerprint:
+            raise IncompatibleSummaries(
+                "summaries can be merged only if their plans are equal; received plans "
+                f"{self.plan.fingerprint[:12]} and {other.plan.fingerprint[:12]}"
+            )
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return Summary(self.plan, self.counts + other.counts, sums, self.invalid + other.invalid)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Summary):
+            return NotImplemented
+        return (
+            self.plan.fingerprint == other.plan.fingerprint
+            and self.sums == other.sums
+            and self.invalid == other.invalid
+            and bool(np.array_equal(self.counts, other.counts))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_bytes(self) -> bytes:
+        """The file form: Parquet rows (group, cell, count), with plan and sums in the footer."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        group, cell = np.nonzero(self.counts)
+        head = {
+            "format": FORMAT,
+            "plan": self.plan.to_dict(),
+            "sums": [str(each) for each in self.sums],
+            "invalid": self.invalid,
+        }
+        columns = {
+            "group": group.astype(np.int32),
+            "cell": cell.astype(np.int32),
+            "count": self.counts[group, cell],
+        }
+        table = pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(head)})
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: object = "summary") -> Summary:
+        """Read the file form."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(pa.BufferReader(data), partitioning=None)
+        except (pa.ArrowException, OSError) as fault:
+            raise InvalidFile(source, f"is not a summary ({_first_line(fault)})") from None
+        metadata = table.schema.metadata or {}
+        if METADATA_KEY not in metadata:
+            raise InvalidFile(source, "is a Parquet file, but not a summary")
+        head = json.loads(metadata[METADATA_KEY])
+        if head.get("format") != FORMAT:
+            raise InvalidFile(source, f"has summary format {head.get('format')}; known is {FORMAT}")
+        plan = Plan.from_dict(head["plan"])
+        counts = np.zeros((len(plan.all_groups), plan.cells), dtype=np.int64)
+        counts[table["group"].to_numpy(), table["cell"].to_numpy()] = table["count"].to_numpy()
+        return cls(plan, counts, tuple(int(each) for each in head["sums"]), head["invalid"])
+
+    @classmethod
+    def load(cls, path: str | Path) -> Summary:
+        """Read a summary file."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as fault:
+            raise InvalidFile(path, f"cannot be read ({fault.strerror})") from None
+        return cls.from_bytes(data, path)
+
+
+def _first_line(fault: Exception) -> str:
+    return str(fault).splitlines()[0] if str(fault) else type(fault).__name__
