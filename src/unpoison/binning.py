@@ -103,7 +103,7 @@ class Binner:
         """
         known = (group >= 0) & (group < self.groups)  # type: ignore[operator]
         if group.dtype.kind == "f":
-            known &= group == np.floor(group)  # type: ignore[call-overload]
+            known &= group == np.floor(group)
         index = np.where(known, group, 0).astype(np.int64)
         kind = value.dtype if value.dtype.kind == "f" else np.dtype(np.float64)
         number = value.astype(kind)
@@ -135,7 +135,7 @@ class Binner:
         fixed = np.rint(value * self.scale)
         for each, total in enumerate(np.bincount(group, weights=fixed, minlength=self.groups)):
             self.sums[each] += int(total) * (FIXED_POINT // self.scale)
-        cell = ((value - self.low[group]) * self.per_unit[group]).astype(np.int64)
+        cell: IntArray = ((value - self.low[group]) * self.per_unit[group]).astype(np.int64)
         np.minimum(cell, self.plan.cells - 1, out=cell)
         cell += group * self.plan.cells
         return cell

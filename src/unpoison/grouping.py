@@ -20,13 +20,15 @@ def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
     >>> group_sizes(Plan.new(epsilon=0.25, low=0, high=1).groups, 10).tolist()
     [3, 3, 4]
     """
-    return np.diff(_ends(groups, np.array([users]))[0], prepend=0)
+    ends = _ends(groups, np.array([users]))[0]
+    sizes: IntArray = np.diff(ends, prepend=0)
+    return sizes
 
 
 def _ends(groups: tuple[Group, ...], users: IntArray) -> IntArray:
     """Running totals of the group sizes, for each number of users."""
     shares = np.cumsum([group.share for group in groups])
-    ends = np.floor(shares * users[:, None] + ROUNDING).astype(np.int64)
+    ends: IntArray = np.floor(shares * users[:, None] + ROUNDING).astype(np.int64)
     ends[:, -1] = users
     return ends
 

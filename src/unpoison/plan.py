@@ -191,14 +191,19 @@ class Plan:
         allowed = [(t.epsilon, i) for i, t in enumerate(self.all_tiers) if t.epsilon <= budget]
         return max(allowed)[1] if allowed else None
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The value range in natural units; of categories, their first and last number."""
+        if self.low is None or self.high is None:
+            return 0.0, float(self.cells - 1)
+        return self.low, self.high
+
     def normalise(self, values: FloatArray) -> FloatArray:
         """Natural units to the mechanism's input domain."""
-        if self.low is None or self.high is None:
-            return np.asarray(values, dtype=np.float64)
-        mechanism = self.group_mechanisms[0]
-        share = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
+        (low, high), mechanism = self.bounds, self.group_mechanisms[0]
+        share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
         width = mechanism.input_high - mechanism.input_low
-        return mechanism.input_low + np.clip(share, 0.0, 1.0) * width
+        return np.asarray(mechanism.input_low + np.clip(share, 0.0, 1.0) * width)
 
     def normalise_one(self, value: float) -> float:
         """One natural value in the mechanism's input domain."""
@@ -206,11 +211,9 @@ class Plan:
 
     def natural(self, inputs: float) -> float:
         """A normalised value in natural units."""
-        if self.low is None or self.high is None:
-            return inputs
-        mechanism = self.group_mechanisms[0]
+        (low, high), mechanism = self.bounds, self.group_mechanisms[0]
         share = (inputs - mechanism.input_low) / (mechanism.input_high - mechanism.input_low)
-        return self.low + share * (self.high - self.low)
+        return low + share * (high - low)
 
     @property
     def unit(self) -> float:

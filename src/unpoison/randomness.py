@@ -26,7 +26,7 @@ class SystemGenerator:
 
     def random(self, size: int) -> FloatArray:
         """Uniform floats in [0, 1) with 53 bits."""
-        return (self.words(size) >> np.uint64(11)) * 2.0**-53
+        return np.multiply(self.words(size) >> np.uint64(11), 2.0**-53, dtype=np.float64)
 
     def words(self, size: int) -> Words:
         """Uniform 64-bit words."""
@@ -51,4 +51,9 @@ def word_source(rng: Generator) -> WordSource:
     """The stream of 64-bit words behind a generator."""
     if isinstance(rng, SystemGenerator):
         return rng.words
-    return lambda size: rng.integers(0, 2**64, size=size, dtype=np.uint64)
+    generator = rng
+
+    def words(size: int) -> Words:
+        return generator.integers(0, 2**64, size=(size,), dtype=np.uint64)
+
+    return words

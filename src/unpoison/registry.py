@@ -54,7 +54,9 @@ def check_name(parameter: str, name: object, known: Iterable[str]) -> None:
     """Refuse a name that is not known."""
     names = list(known)
     if name not in names:
-        raise InvalidParameter(parameter, f"must be one of {', '.join(names)}", suggest(name, names))
+        raise InvalidParameter(
+            parameter, f"must be one of {', '.join(names)}", suggest(name, names)
+        )
 
 
 def suggest(name: object, known: Iterable[str]) -> str:

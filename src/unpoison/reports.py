@@ -43,7 +43,8 @@ class Reporter:
         self.plan = plan
         groups = len(plan.all_groups)
         tiers = len(plan.all_tiers)
-        streams = (SystemGenerator() if rng is None else rng).spawn(groups + tiers)
+        source: Generator = SystemGenerator() if rng is None else rng
+        streams: list[Generator] = list(source.spawn(groups + tiers))
         self.streams = streams[:groups]
         self.assigners = [
             GroupAssigner(plan, tier, stream) for tier, stream in enumerate(streams[groups:])
@@ -79,9 +80,7 @@ class Reporter:
         return Reports(row_group, value, row_user)
 
 
-def perturb(
-    values: Any, plan: Plan, rng: Generator | None = None, budgets: Any = None
-) -> Reports:
+def perturb(values: Any, plan: Plan, rng: Generator | None = None, budgets: Any = None) -> Reports:
     """Reports of many users at once; with no `rng`, by the operating system's generator.
 
     >>> plan = Plan.new(mechanism="piecewise-integer", epsilon=0.125, low=0, high=100)
@@ -118,21 +117,22 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
         raise InvalidParameter("values", "must be numbers", type(values).__name__) from None
     if numbers.ndim != 1:
         raise InvalidParameter("values", "must be one column", f"{numbers.ndim} dimensions")
-    outside = ~((numbers >= plan.low) & (numbers <= plan.high))
+    low, high = plan.bounds
+    outside = ~((numbers >= low) & (numbers <= high))
     if outside.any():
         row = int(outside.argmax())
-        rule = f"must be numbers in [{plan.low:g}, {plan.high:g}]"
-        raise InvalidParameter("values", rule, f"row {row + 1}: {_kind(numbers[row], plan)}")
+        rule = f"must be numbers in [{low:g}, {high:g}]"
+        raise InvalidParameter("values", rule, f"row {row + 1}: {_kind(numbers[row], low)}")
     return numbers
 
 
-def _kind(value: float, plan: Plan) -> str:
+def _kind(value: float, low: float) -> str:
     """What is wrong with a value, in words that do not give it away."""
     if np.isnan(value):
         return "not a number"
     if np.isinf(value):
         return "an infinity"
-    return "a value below low" if plan.low is not None and value < plan.low else "a value above high"
+    return "a value below low" if value < low else "a value above high"
 
 
 def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
@@ -140,5 +140,7 @@ def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
     names = [str(value) for value in np.asarray(values).tolist()]
     for row, name in enumerate(names):
         if name not in index:
-            raise InvalidParameter("values", "must be categories of the plan", f"another in row {row + 1}")
+            raise InvalidParameter(
+                "values", "must be categories of the plan", f"another in row {row + 1}"
+            )
     return np.array([index[name] for name in names], dtype=np.float64)

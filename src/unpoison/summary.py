@@ -22,7 +22,7 @@ FORMAT = 1
 class Summary:
     """Counts per group and cell, exact sums, and how many reports were left out as invalid.
 
-    `sums` are whole numbers of 2^-32ths of a report unit, so that merging is associative to the bit.
+    `sums` are whole numbers of 2^-32ths of a report unit, so merging is associative to the bit.
 
     >>> plan = Plan.new(epsilon=0.125, low=0, high=10)
     >>> empty = Summary.empty(plan)
@@ -57,7 +57,8 @@ class Summary:
     @property
     def users(self) -> FloatArray:
         """The number of users in each group: its reports over the reports that each user sends."""
-        return self.reports / np.array([group.reports for group in self.plan.all_groups])
+        each = np.array([group.reports for group in self.plan.all_groups])
+        return np.asarray(self.reports / each)
 
     @property
     def total_users(self) -> float:

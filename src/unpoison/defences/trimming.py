@@ -43,6 +43,6 @@ class Trimming(Defence):
         """What was cut."""
         ends = {"right": "largest", "left": "smallest"}
         return (
-            f"The average without the {100 * self.share:g} % {ends[self.side]} reports: honest ones "
-            "are cut too, so it is biased even if nobody attacks."
+            f"The average without the {100 * self.share:g} % {ends[self.side]} reports: honest "
+            "ones are cut too, so it is biased even if nobody attacks."
         )

@@ -70,9 +70,7 @@ class Solution:
         return float(self.poison.sum())
 
 
-def maximise(
-    problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS
-) -> list[Solution]:
+def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) -> list[Solution]:
     """Run EM on every problem until |l^t − l^{t+1}| < τ, or to the bound with a warning."""
     if max_iterations < 1:
         raise InvalidParameter("max_iterations", "must be at least 1", max_iterations)

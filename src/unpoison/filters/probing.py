@@ -32,7 +32,7 @@ class Probe:
 def probe(
     group: GroupCounts,
     initial_means: dict[str, float],
-    rule: str = "likelihood",
+    rule: str = "variance",
     max_iterations: int = MAX_ITERATIONS,
 ) -> Probe:
     """Run EMF with poison on either side, and choose the side by `rule`.

@@ -9,7 +9,6 @@ mechanism binned to unit cells: decoding and transition are inherited, not appro
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from unpoison.errors import InvalidParameter
@@ -68,7 +67,7 @@ class IntegerWindow:
         return self._pick((fixed >> FRACTION_BITS) + up, weights.astype(np.int64))
 
     def _pick(self, offset: IntArray, weight: IntArray) -> IntArray:
-        """The cell that `weight` falls in: window cells come first, then those outside, in order."""
+        """The cell that `weight` falls in: the window's cells first, then the others in order."""
         inside = weight < self.window * self.inside_weight
         beyond = (weight - self.window * self.inside_weight) // self.outside_weight
         beyond += np.where(beyond >= offset, self.window, 0)

@@ -15,7 +15,7 @@ def square_wave_half_width(epsilon: float) -> float:
     """b = (εe^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε)); by its series where the terms would cancel.
 
     >>> round(square_wave_half_width(1.0), 6), round(square_wave_half_width(1e-9), 6)
-    (0.256082, 0.5)
+    (0.256083, 0.5)
     """
     if epsilon >= SERIES_BELOW:
         numerator = epsilon * math.exp(epsilon) - math.expm1(epsilon)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
 from unpoison.types import FloatArray
 
@@ -23,11 +23,11 @@ class Transition(ABC):
     `gather_features` are P and Pᵀ; they work in place so that several problems can share arrays.
     """
 
-    sparse: sparse.csr_array
+    sparse: csr_array
     inputs: int
 
     @cached_property
-    def transposed(self) -> sparse.csr_array:
+    def transposed(self) -> csr_array:
         """Sᵀ by rows, which multiplies faster than S read by columns."""
         return self.sparse.T.tocsr()
 
@@ -102,9 +102,9 @@ class DiagonalTransition(Transition):
 
     def __init__(self, categories: int, kept: float, other: float) -> None:
         self.inputs = categories
-        diagonal = sparse.eye_array(categories) * (kept - other)
-        constant = sparse.csr_array(np.full((categories, 1), other))
-        self.sparse = sparse.csr_array(sparse.hstack([diagonal, constant]))
+        diagonal = eye_array(categories) * (kept - other)
+        constant = csr_array(np.full((categories, 1), other))
+        self.sparse = csr_array(hstack([diagonal, constant]))
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
         """The histogram, then its sum."""
@@ -113,12 +113,13 @@ class DiagonalTransition(Transition):
 
     def gather_features(self, features: FloatArray) -> FloatArray:
         """Each category's own feature plus the common one."""
-        return features[:-1] + features[-1]
+        own: FloatArray = features[:-1] + features[-1]
+        return own
 
 
 def _window_matrix(
     knots: FloatArray, edges: FloatArray, width: float, inside: float, outside: float
-) -> sparse.csr_array:
+) -> csr_array:
     """S for `WindowTransition`: integrate the report density piece by piece.
 
     Between neighbouring points of edges ∪ knots ∪ (knots + width) the density is linear in y, so
@@ -184,6 +185,6 @@ class _Entries:
             column = knot - 1 if from_left else knot + inputs
             self.add(rows[stored], column[stored], (factor * part)[stored])
 
-    def matrix(self) -> sparse.csr_array:
+    def matrix(self) -> csr_array:
         place = (np.concatenate(self.rows), np.concatenate(self.columns))
-        return sparse.coo_array((np.concatenate(self.values), place), shape=self.shape).tocsr()
+        return coo_array((np.concatenate(self.values), place), shape=self.shape).tocsr()

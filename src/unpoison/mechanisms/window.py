@@ -85,7 +85,7 @@ class WindowMechanism(Mechanism):
 
     @property
     def worst_variance(self) -> float:
-        """The variance is quadratic in the input and symmetric: its extremes are middle and ends."""
+        """The variance is quadratic and symmetric in the input: extremes are middle and ends."""
         middle = (self.input_low + self.input_high) / 2
         extremes = np.array([self.input_low, middle, self.input_high])
         return float(self.variance(extremes).max())

@@ -76,7 +76,7 @@ class Analysis:
         return self._solved[scheme][group]
 
     def mean(self, scheme: str, group: int) -> float:
-        """M_t (Eq. M_t): the reports' sum less the poison's, over the honest reports; normalised."""
+        """M_t (Eq. M_t), normalised: the reports' sum less the poison's, over honest reports."""
         solution, counts = self.solution(scheme, group), self.counts[group]
         average = decoded_average(self.summary, group)
         removed = float(solution.poison @ counts.buckets.decoded_values)

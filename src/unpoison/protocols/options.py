@@ -33,7 +33,7 @@ class FilterOptions:
     """
 
     weights: str = "optimal"
-    side_rule: str = "likelihood"
+    side_rule: str = "variance"
     initial_mean: str | float = "middle"
     gamma_sup: float = DEFAULT_GAMMA_SUP
     suppression: float = DEFAULT_SUPPRESSION
@@ -61,9 +61,8 @@ class FilterOptions:
         return dict.fromkeys(SIDES, self._given_mean(summary))
 
     def _given_mean(self, summary: Summary) -> float:
-        low, high = summary.plan.low, summary.plan.high
+        low, high = summary.plan.bounds
         given = float(self.initial_mean)
-        if low is None or high is None or not low <= given <= high:
-            raise InvalidParameter("initial_mean", f"must be in [{low}, {high}]", given)
+        if not low <= given <= high:
+            raise InvalidParameter("initial_mean", f"must be in [{low:g}, {high:g}]", given)
         return summary.plan.normalise_one(given)
-

@@ -29,6 +29,7 @@ def verdict(byzantine: Byzantine, mean: float, summary: Summary, method: str) ->
 
 def readable(mean: float, summary: Summary) -> str:
     """A number with as many digits as its range deserves."""
-    width = (summary.plan.high or 1.0) - (summary.plan.low or 0.0)
+    low, high = summary.plan.bounds
+    width = high - low
     digits = max(0, 4 - int(np.floor(np.log10(width))))
     return f"{mean:.{digits}f}"

@@ -15,8 +15,8 @@ def group_weights(
 ) -> FloatArray:
     """w_t, adding up to 1.
 
-    `optimal`: w_t ∝ (honest reports)/Var_t, which minimises Σ w_t² Var_t/reports_t. `paper`: as Alg.
-    5 prints it, w_t ∝ 1/B_t with B_t = n̂_t·Var_t, optimal only if all n̂_t are equal.
+    `optimal`: w_t ∝ (honest reports)/Var_t, which minimises Σ w_t² Var_t/reports_t. `paper`: as
+    Alg. 5 prints it, w_t ∝ 1/B_t with B_t = n̂_t·Var_t, optimal only if all n̂_t are equal.
 
     >>> group_weights("optimal", np.array([1.0, 3]), np.ones(2), np.ones(2)).tolist()
     [0.25, 0.75]
