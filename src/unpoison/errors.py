@@ -4,7 +4,9 @@
 
     UnpoisonError
     ├── InvalidParameter    an option, argument or plan key breaks its rule
-    ├── InvalidReport       a report is not one the plan allows
+    ├── InvalidRow          a row is not one the plan allows
+    │   ├── InvalidReport   … a report
+    │   └── InvalidValue    … a raw value (which the message does not repeat)
     ├── InvalidFile         a file is truncated, foreign or lacks a column
     ├── IncompatibleSummaries  summaries of different plans were merged
     ├── NotEnoughData       a group is empty, or too small to say anything
@@ -34,8 +36,8 @@ class InvalidParameter(UnpoisonError, ValueError):
         self.parameter = parameter
 
 
-class InvalidReport(UnpoisonError, ValueError):
-    """A report that the plan does not allow, with the row it stands in (from 1)."""
+class InvalidRow(UnpoisonError, ValueError):
+    """A row that the plan does not allow, with its number (from 1) and, once known, its file."""
 
     def __init__(self, rule: str, received: object, row: int, source: str = "") -> None:
         place = f"{source}: row {row}" if source else f"row {row}"
@@ -44,9 +46,17 @@ class InvalidReport(UnpoisonError, ValueError):
         self.received = received
         self.row = row
 
-    def at(self, source: str, rows_before: int) -> InvalidReport:
+    def at(self, source: str, rows_before: int) -> InvalidRow:
         """The same fault, placed in a file."""
-        return InvalidReport(self.rule, self.received, self.row + rows_before, source)
+        return type(self)(self.rule, self.received, self.row + rows_before, source)
+
+
+class InvalidReport(InvalidRow):
+    """A report outside its group's domain, or of no group of the plan."""
+
+
+class InvalidValue(InvalidRow):
+    """A raw value that the plan does not take; the value itself is never repeated."""
 
 
 class InvalidFile(UnpoisonError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,12 +64,15 @@ def is_summary(path: Path) -> bool:
     return METADATA_KEY in (metadata or {})
 
 
-def read_batches(path: Path, columns: list[str], text: bool = False) -> Iterator[Batch]:
-    """The named columns of a Parquet or CSV file, a batch at a time."""
+def read_batches(
+    path: Path, columns: list[str], text: Mapping[str, bool] | None = None
+) -> Iterator[Batch]:
+    """The named columns of a Parquet or CSV file, a batch at a time, as numbers or as `text`."""
+    text = text or {}
     rows = 0
     try:
         for batch, position in _arrow_batches(path, columns):
-            arrays = {name: _array(path, batch, name, text) for name in columns}
+            arrays = {name: _array(path, batch, name, text.get(name, False)) for name in columns}
             yield Batch(arrays, rows, position)
             rows += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:

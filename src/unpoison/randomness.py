@@ -26,7 +26,8 @@ class SystemGenerator:
 
     def random(self, size: int) -> FloatArray:
         """Uniform floats in [0, 1) with 53 bits."""
-        return np.multiply(self.words(size) >> np.uint64(11), 2.0**-53, dtype=np.float64)
+        uniform: FloatArray = (self.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
+        return uniform
 
     def words(self, size: int) -> Words:
         """Uniform 64-bit words."""

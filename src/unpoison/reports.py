@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.errors import InvalidParameter
+from unpoison.errors import InvalidParameter, InvalidValue
 from unpoison.grouping import GroupAssigner
 from unpoison.plan import Plan
 from unpoison.protocols.dap import perturb_group
@@ -122,7 +122,7 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
     if outside.any():
         row = int(outside.argmax())
         rule = f"must be numbers in [{low:g}, {high:g}]"
-        raise InvalidParameter("values", rule, f"row {row + 1}: {_kind(numbers[row], low)}")
+        raise InvalidValue(f"values {rule}", _kind(numbers[row], low), row + 1)
     return numbers
 
 
@@ -140,7 +140,5 @@ def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
     names = [str(value) for value in np.asarray(values).tolist()]
     for row, name in enumerate(names):
         if name not in index:
-            raise InvalidParameter(
-                "values", "must be categories of the plan", f"another in row {row + 1}"
-            )
+            raise InvalidValue("values must be categories of the plan", "another", row + 1)
     return np.array([index[name] for name in names], dtype=np.float64)

@@ -10,24 +10,17 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
 
 from unpoison.errors import ConvergenceWarning, InvalidParameter
+from unpoison.filters.steps import Free, Step
 from unpoison.mechanisms import Transition
 from unpoison.types import FloatArray
 
 MAX_ITERATIONS = 100_000
-
-
-class Step(Protocol):
-    """What a filter does in its M-step, in place, after E-step weights were normalised by N."""
-
-    def __call__(self, honest: FloatArray, poison: FloatArray) -> None:
-        """Turn the weights P_x / N and P_y / N into the next histograms."""
 
 
 @dataclass(frozen=True)
@@ -76,28 +69,29 @@ def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) 
         raise InvalidParameter("max_iterations", "must be at least 1", max_iterations)
     if not problems:
         return []
-    solutions: list[Solution | None] = [None] * len(problems)
-    waiting = list(range(len(problems)))
-    batch = _Batch([problems[each] for each in waiting])
-    traces: list[list[float]] = [[] for _ in problems]
-    for iteration in range(max_iterations + 1):
+    batch, waiting = _Batch(problems), list(range(len(problems)))
+    traces = [[likelihood] for likelihood in batch.expect()]
+    solutions: dict[int, Solution] = {}
+    for iteration in range(1, max_iterations + 1):
+        batch.advance()
         likelihoods = batch.expect()
-        stopped = []
+        met = []
         for place, each in enumerate(waiting):
             trace = traces[each]
             trace.append(likelihoods[place])
-            met = len(trace) > 1 and abs(trace[-1] - trace[-2]) < problems[each].tolerance
-            if met or iteration == max_iterations:
-                solutions[each] = batch.solution(place, trace, met)
-                stopped.append(place)
-        if stopped:
-            waiting = [each for place, each in enumerate(waiting) if place not in stopped]
+            met.append(abs(trace[-1] - trace[-2]) < problems[each].tolerance)
+        last = iteration == max_iterations
+        if last or any(met):
+            stopped = [place for place in range(len(waiting)) if last or met[place]]
+            for place in stopped:
+                each = waiting[place]
+                solutions[each] = batch.solution(place, traces[each], met[place])
+            waiting = [each for each in waiting if each not in solutions]
             if not waiting:
                 break
             batch = batch.without(stopped)
             batch.expect()
-        batch.advance()
-    return [_warned(solution) for solution in solutions if solution is not None]
+    return [_warned(solutions[each]) for each in range(len(problems))]
 
 
 def _warned(solution: Solution) -> Solution:
@@ -111,64 +105,79 @@ def _warned(solution: Solution) -> Solution:
 
 
 class _Batch:
-    """Problems laid end to end, with views into the common arrays for each."""
+    """Problems laid end to end in common arrays, with views for each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
         transitions = [problem.transition for problem in problems]
-        self.totals = [float(problem.counts.sum()) for problem in problems]
-        scaled = [p.counts / total for p, total in zip(problems, self.totals, strict=True)]
-        self.shares = np.concatenate(scaled)
+        totals = [float(problem.counts.sum()) for problem in problems]
+        self.shares = np.concatenate([p.counts / n for p, n in zip(problems, totals, strict=True)])
         self.poison = np.concatenate([problem.poison for problem in problems])
-        self.honest = [problem.honest.copy() for problem in problems]
+        self.honest = np.concatenate([problem.honest for problem in problems])
+        self.gathered = np.empty_like(self.honest)
         self.features = np.empty(sum(t.features for t in transitions))
-        self.output_slices = _slices([t.outputs for t in transitions])
-        self.feature_slices = _slices([t.features for t in transitions])
-        self.starts = np.array([each.start for each in self.output_slices])
-        self.matrix = _block_diagonal([t.sparse for t in transitions])
-        self.transposed = _block_diagonal([t.transposed for t in transitions])
         self.mixture = np.empty_like(self.shares)
         self.scratch = np.empty_like(self.shares)
+        self.matrix = _block_diagonal([t.sparse for t in transitions])
+        self.transposed = _block_diagonal([t.transposed for t in transitions])
+
+        self.inputs = _slices([t.inputs for t in transitions])
+        self.outputs = _slices([t.outputs for t in transitions])
+        self.feature_slices = _slices([t.features for t in transitions])
+        places = range(len(problems))
+        self.writers = [
+            (transitions[i].write_features, self.honest[self.inputs[i]], self._features(i))
+            for i in places
+        ]
+        self.gatherers = [
+            (transitions[i].gather_features, self.feature_slices[i], self.gathered[self.inputs[i]])
+            for i in places
+        ]
+        self.scores = [
+            (totals[i], self.shares[self.outputs[i]], self.scratch[self.outputs[i]]) for i in places
+        ]
+        self.steps = [
+            (problem.step, self.honest[self.inputs[i]], self.poison[self.outputs[i]])
+            for i, problem in enumerate(problems)
+            if not isinstance(problem.step, Free)
+        ]
+
+    def _features(self, place: int) -> FloatArray:
+        return self.features[self.feature_slices[place]]
 
     def expect(self) -> list[float]:
         """The mixture Σ_k M_ik x_k + y_i of every bucket; returns each problem's likelihood."""
-        for problem, honest, place in zip(
-            self.problems, self.honest, self.feature_slices, strict=True
-        ):
-            problem.transition.write_features(honest, self.features[place])
+        for write, honest, features in self.writers:
+            write(honest, features)
         self.mixture = self.matrix @ self.features
         self.mixture += self.poison
         np.log(self.mixture, out=self.scratch)
-        self.scratch *= self.shares
-        sums = np.add.reduceat(self.scratch, self.starts).tolist()
-        return [total * mean for total, mean in zip(self.totals, sums, strict=True)]
+        return [total * float(shares @ logs) for total, shares, logs in self.scores]
 
     def advance(self) -> None:
         """Weights P_x, P_y (Alg. 2, lines 3-9, with the bucket's own denominator), then M-steps."""
         ratio = np.divide(self.shares, self.mixture, out=self.scratch)
         self.poison *= ratio
-        gathered = self.transposed @ ratio
-        for each, problem in enumerate(self.problems):
-            features = gathered[self.feature_slices[each]]
-            honest = self.honest[each]
-            honest *= problem.transition.gather_features(features)
-            problem.step(honest, self.poison[self.output_slices[each]])
+        features = self.transposed @ ratio
+        for gather, place, gathered in self.gatherers:
+            gather(features[place], gathered)
+        self.honest *= self.gathered
+        for step, honest, poison in self.steps:
+            step(honest, poison)
 
     def solution(self, place: int, trace: list[float], converged: bool) -> Solution:
         """The present state of one problem."""
-        poison = self.poison[self.output_slices[place]].copy()
-        return Solution(self.honest[place].copy(), poison, np.array(trace), converged)
+        honest = self.honest[self.inputs[place]].copy()
+        poison = self.poison[self.outputs[place]].copy()
+        return Solution(honest, poison, np.array(trace), converged)
 
     def without(self, places: list[int]) -> _Batch:
         """The batch that goes on when some problems have stopped."""
         going = [
-            Problem(
-                problem.transition,
-                problem.counts,
-                self.honest[place],
-                self.poison[self.output_slices[place]],
-                problem.step,
-                problem.tolerance,
+            replace(
+                problem,
+                honest=self.honest[self.inputs[place]],
+                poison=self.poison[self.outputs[place]],
             )
             for place, problem in enumerate(self.problems)
             if place not in places

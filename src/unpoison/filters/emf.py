@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpoison.buckets import Buckets
-from unpoison.filters.em import Problem, Step, tolerance
-from unpoison.filters.steps import Free, Imposed
+from unpoison.filters.em import Problem, tolerance
+from unpoison.filters.steps import Free, Imposed, Step
 from unpoison.registry import check_name
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray

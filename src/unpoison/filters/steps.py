@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from unpoison.types import FloatArray
+
+
+class Step(Protocol):
+    """What a filter does in its M-step, in place, after the weights were divided by N."""
+
+    def __call__(self, honest: FloatArray, poison: FloatArray) -> None:
+        """Turn the weights P_x / N and P_y / N into the next histograms."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +43,9 @@ class Imposed:
 
     def __call__(self, honest: FloatArray, poison: FloatArray) -> None:
         """Scale both histograms to their totals; where no poison is left, all is honest."""
-        poisoned = poison.sum()
+        poisoned = np.add.reduce(poison)
         fraction = self.byzantine_fraction if poisoned > 0 else 0.0
-        honest *= (1 - fraction) / honest.sum()
+        honest *= (1 - fraction) / np.add.reduce(honest)
         if poisoned > 0:
             poison *= fraction / poisoned
 

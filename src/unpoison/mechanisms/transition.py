@@ -19,8 +19,8 @@ from unpoison.types import FloatArray
 class Transition(ABC):
     """P(output bucket i | input bucket k), as `forward` (M x) and `adjoint` (Mᵀ w).
 
-    `sparse` maps the features of an input histogram to outputs. `write_features` and
-    `gather_features` are P and Pᵀ; they work in place so that several problems can share arrays.
+    `sparse` is S; `write_features` and `gather_features` are P and Pᵀ. They write into arrays that
+    are given, so that several problems can lie end to end in common ones.
     """
 
     sparse: csr_array
@@ -46,8 +46,8 @@ class Transition(ABC):
         """Write P·histogram into `out`."""
 
     @abstractmethod
-    def gather_features(self, features: FloatArray) -> FloatArray:
-        """Return Pᵀ·features."""
+    def gather_features(self, features: FloatArray, out: FloatArray) -> None:
+        """Write Pᵀ·features into `out`."""
 
     def forward(self, histogram: FloatArray) -> FloatArray:
         """M x: the distribution of reports for a distribution of inputs."""
@@ -57,7 +57,9 @@ class Transition(ABC):
 
     def adjoint(self, weights: FloatArray) -> FloatArray:
         """Mᵀ w."""
-        return self.gather_features(np.asarray(self.transposed @ weights))
+        gathered = np.empty(self.inputs)
+        self.gather_features(self.transposed @ weights, gathered)
+        return gathered
 
     def dense(self) -> FloatArray:
         """The matrix itself, d' × d: for tests and small problems only."""
@@ -69,8 +71,8 @@ class WindowTransition(Transition):
 
     With X the distribution function of the window's start, the density of a report at y is
     outside + (inside − outside)·(X(y) − X(y − width)). X is linear between the images of the input
-    edges, so its integral over an output bucket is a sum of a few knot values. The features are
-    prefix sums of the histogram from the left (X at the knots) and from the right (1 − X).
+    edges, so its integral over an output bucket is a sum of a few knot values: the features are the
+    prefix sums of the histogram, X at the knots.
     """
 
     def __init__(
@@ -85,16 +87,12 @@ class WindowTransition(Transition):
         self.sparse = _window_matrix(start_knots, output_edges, width, inside, outside)
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
-        """Prefix sums from the left, then from the right."""
-        count = self.inputs
-        np.add.accumulate(histogram, out=out[:count])
-        np.add.accumulate(histogram[::-1], out=out[: count - 1 : -1])
+        """Prefix sums."""
+        np.add.accumulate(histogram, out=out)
 
-    def gather_features(self, features: FloatArray) -> FloatArray:
-        """Sum, for each input bucket, the features that contain it."""
-        count = self.inputs
-        result: FloatArray = np.add.accumulate(features[count - 1 :: -1])[::-1]
-        return result + np.add.accumulate(features[count:])
+    def gather_features(self, features: FloatArray, out: FloatArray) -> None:
+        """Suffix sums: each input bucket is in its own and all later prefix sums."""
+        np.add.accumulate(features[::-1], out=out[::-1])
 
 
 class DiagonalTransition(Transition):
@@ -111,10 +109,9 @@ class DiagonalTransition(Transition):
         out[:-1] = histogram
         out[-1] = histogram.sum()
 
-    def gather_features(self, features: FloatArray) -> FloatArray:
+    def gather_features(self, features: FloatArray, out: FloatArray) -> None:
         """Each category's own feature plus the common one."""
-        own: FloatArray = features[:-1] + features[-1]
-        return own
+        np.add(features[:-1], features[-1], out=out)
 
 
 def _window_matrix(
@@ -125,66 +122,44 @@ def _window_matrix(
     Between neighbouring points of edges ∪ knots ∪ (knots + width) the density is linear in y, so
     its integral is the piece's length times its value in the middle.
     """
-    shifted = knots + width
-    within = np.concatenate([knots, shifted])
+    leaving = knots + width
+    within = np.concatenate([knots, leaving])
     within = within[(within > edges[0]) & (within < edges[-1])]
     points = np.union1d(edges, within)
     middles, lengths = (points[1:] + points[:-1]) / 2, np.diff(points)
     rows = np.clip(np.searchsorted(edges, middles) - 1, 0, len(edges) - 2)
-    inputs = len(knots) - 1
 
-    entries = _Entries((len(edges) - 1, 2 * inputs))
-    entries.add(np.arange(len(edges) - 1), inputs - 1, outside * np.diff(edges))
-    leaving = middles >= shifted[0]
-    arrived = middles >= knots[-1]
-    more = (inside - outside) * lengths
-    rising = ~leaving & ~arrived
-    entries.add_interpolated(rows[rising], knots, middles[rising], more[rising], from_left=True)
-    full = ~leaving & arrived
-    entries.add(rows[full], inputs - 1, more[full])
-    falling = leaving & arrived
-    entries.add_interpolated(rows[falling], shifted, middles[falling], more[falling])
-    both = leaving & ~arrived
-    entries.add_interpolated(rows[both], knots, middles[both], more[both], from_left=True)
-    entries.add_interpolated(rows[both], shifted, middles[both], -more[both], from_left=True)
+    entries = _Entries((len(edges) - 1, len(knots) - 1))
+    whole = np.full(len(middles), len(knots) - 1)
+    entries.add(rows, whole, outside * lengths)
+    entries.add_interpolated(rows, knots, middles, (inside - outside) * lengths)
+    entries.add_interpolated(rows, leaving, middles, (outside - inside) * lengths)
     return entries.matrix()
 
 
 class _Entries:
-    """Collects (row, column, value) of S."""
+    """Collects the entries of S: (row, knot, value), where feature k is X at knot k + 1."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
-        self.rows: list[np.ndarray] = []
-        self.columns: list[np.ndarray] = []
-        self.values: list[np.ndarray] = []
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
-    def add(self, rows: np.ndarray, columns: np.ndarray | int, values: np.ndarray) -> None:
-        self.rows.append(rows)
-        self.columns.append(np.broadcast_to(np.asarray(columns), rows.shape))
-        self.values.append(values)
+    def add(self, rows: np.ndarray, knot: np.ndarray, values: np.ndarray) -> None:
+        """X is 0 at the first knot, which therefore needs no entry."""
+        stored = (knot > 0) & (values != 0)
+        self.parts.append((rows[stored], knot[stored] - 1, values[stored]))
 
     def add_interpolated(
-        self,
-        rows: np.ndarray,
-        knots: FloatArray,
-        at: FloatArray,
-        factor: FloatArray,
-        from_left: bool = False,
+        self, rows: np.ndarray, knots: FloatArray, at: FloatArray, factor: FloatArray
     ) -> None:
-        """factor · X(at), or factor · (1 − X(at)), by the two knots around `at`.
-
-        The left features hold X at knots 1 … d, the right ones 1 − X at knots 0 … d − 1; X is 0 at
-        the first knot and 1 − X is 0 at the last, so those need no entry.
-        """
-        inputs = len(knots) - 1
-        left = np.clip(np.searchsorted(knots, at) - 1, 0, inputs - 1)
-        share = (at - knots[left]) / (knots[left + 1] - knots[left])
-        for knot, part in ((left, 1 - share), (left + 1, share)):
-            stored = knot > 0 if from_left else knot < inputs
-            column = knot - 1 if from_left else knot + inputs
-            self.add(rows[stored], column[stored], (factor * part)[stored])
+        """factor · X(at), from the two knots around `at`; beyond the ends X is 0 and Σx."""
+        left = np.clip(np.searchsorted(knots, at) - 1, 0, len(knots) - 2)
+        share = np.clip((at - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
+        self.add(rows, left, factor * (1 - share))
+        self.add(rows, left + 1, factor * share)
 
     def matrix(self) -> csr_array:
-        place = (np.concatenate(self.rows), np.concatenate(self.columns))
-        return coo_array((np.concatenate(self.values), place), shape=self.shape).tocsr()
+        rows, columns, values = (np.concatenate(each) for each in zip(*self.parts, strict=True))
+        matrix = coo_array((values, (rows, columns)), shape=self.shape).tocsr()
+        matrix.sum_duplicates()
+        return matrix

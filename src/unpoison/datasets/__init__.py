@@ -1,0 +1,7 @@
+"""Datasets, one file each, found by name in `datasets`."""
+
+from unpoison.datasets.base import Dataset, Sample, data_file, datasets
+from unpoison.datasets.beta import Beta25, Beta52
+from unpoison.datasets.taxi import Taxi
+
+__all__ = ["Beta25", "Beta52", "Dataset", "Sample", "Taxi", "data_file", "datasets"]
