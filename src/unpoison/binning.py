@@ -67,15 +67,20 @@ class Binner:
     def _add_batch(
         self, group: NDArray[np.generic], value: NDArray[np.generic], rows_before: int
     ) -> None:
-        """Find the cells block by block, while they are in the cache; count them all at once."""
-        cells = []
+        """Find the cells block by block, while they are in the cache; count them all at once.
+
+        Nothing of a batch is counted if one of its rows is refused.
+        """
+        cells, sums, invalid = [], [0] * self.groups, 0
         for first in range(0, len(value), self.block):
             block = slice(first, first + self.block)
             known, valid = self._validity(group[block], value[block])
             kept = self._kept(group[block], value[block], known, valid, rows_before + first)
-            cells.append(self._cells(*kept))
-        if cells:
-            self.counts += np.bincount(np.concatenate(cells), minlength=len(self.counts))
+            cells.append(self._cells(*kept, sums))
+            invalid += len(valid) - len(kept[0])
+        self.counts += np.bincount(np.concatenate(cells), minlength=len(self.counts))
+        self.sums = [old + new for old, new in zip(self.sums, sums, strict=True)]
+        self.invalid += invalid
 
     def _kept(
         self,
@@ -89,7 +94,6 @@ class Binner:
         if not valid.all():
             if not self.drop_invalid:
                 self._refuse(group, value, known, int(np.argmin(valid)), rows_before)
-            self.invalid += int(len(valid) - valid.sum())
             group, value = group[valid], value[valid]
         return group.astype(np.int64), value.astype(np.float64)
 
@@ -129,12 +133,12 @@ class Binner:
         rule = f"value must be {whole}in [{self.low[at]:g}, {self.high[at]:g}] in group {at}"
         raise InvalidReport(rule, value[row], rows_before + row + 1)
 
-    def _cells(self, group: IntArray, value: FloatArray) -> IntArray:
-        """The cell of each report, numbered over all groups; its value goes into the sums."""
+    def _cells(self, group: IntArray, value: FloatArray, sums: list[int]) -> IntArray:
+        """The cell of each report, numbered over all groups; its value goes into `sums`."""
         value = np.clip(value, self.low[group], self.high[group])
         fixed = np.rint(value * self.scale)
         for each, total in enumerate(np.bincount(group, weights=fixed, minlength=self.groups)):
-            self.sums[each] += int(total) * (FIXED_POINT // self.scale)
+            sums[each] += int(total) * (FIXED_POINT // self.scale)
         cell: IntArray = ((value - self.low[group]) * self.per_unit[group]).astype(np.int64)
         np.minimum(cell, self.plan.cells - 1, out=cell)
         cell += group * self.plan.cells

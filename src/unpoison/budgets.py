@@ -11,6 +11,7 @@ from unpoison.exact import decimal_at_most, exact, halvings
 from unpoison.mechanisms.base import MAX_EPSILON
 
 SHARE_TOLERANCE = 1e-9
+MIN_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Group:
         _check_epsilon("epsilon", self.epsilon)
         if self.reports < 1:
             raise InvalidParameter("reports", "must be at least 1", self.reports)
-        if not 0 < self.share <= 1:
-            raise InvalidParameter("share", "must be in (0, 1]", self.share)
+        if not MIN_SHARE <= self.share <= 1:
+            raise InvalidParameter("share", f"must be in [{MIN_SHARE:g}, 1]", self.share)
 
     @property
     def spent(self) -> Fraction:
@@ -84,7 +85,8 @@ def dap_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
     _check_budgets(epsilon, min_epsilon)
     whole, smallest = exact(epsilon), exact(min_epsilon)
     count = halvings(whole, smallest)
-    budgets = [decimal_at_most(whole / 2**step) for step in range(count)] + [min_epsilon]
+    halves = [decimal_at_most(whole / 2**step) for step in range(count)]
+    budgets = [max(each, min_epsilon) for each in halves] + [min_epsilon]
     share = 1 / (count + 1)
     return tuple(Group(each, math.floor(whole / exact(each)), share) for each in budgets)
 

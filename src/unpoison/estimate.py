@@ -105,7 +105,7 @@ class Estimate:
         try:
             keys = json.loads(text)
             return cls._from_dict(keys)
-        except (json.JSONDecodeError, TypeError, KeyError) as fault:
+        except (ValueError, TypeError, KeyError, AttributeError) as fault:
             raise InvalidParameter("estimate", "must be an estimate's JSON", str(fault)) from None
 
     @classmethod

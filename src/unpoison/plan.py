@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -27,6 +28,7 @@ from unpoison.types import FloatArray
 DEFAULT_MIN_EPSILON = 1 / 16
 PROTOCOLS = ("dap", "baseline")
 MIN_CATEGORIES = 2
+MIN_CELLS = 2
 KEYS = (
     "mechanism",
     "protocol",
@@ -104,7 +106,7 @@ class Plan:
             high=_number(keys, "high") if "high" in keys else None,
             categories=None if categories is None else _categories(categories),
             protocol=protocol,
-            cells=int(_number(keys, "cells")) if "cells" in keys else 0,
+            cells=_cells(keys),
             tiers=_tiers(keys.get("tiers", ()), protocol),
         )
 
@@ -128,8 +130,10 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """A plan from its JSON text."""
         try:
-            keys = json.loads(text)
-        except json.JSONDecodeError as fault:
+            keys = json.loads(text, object_pairs_hook=_once_each)
+        except InvalidParameter:
+            raise
+        except (ValueError, RecursionError) as fault:
             raise InvalidParameter("plan", "must be JSON", str(fault)) from None
         return cls.from_dict(keys)
 
@@ -199,7 +203,9 @@ class Plan:
         return self.low, self.high
 
     def normalise(self, values: FloatArray) -> FloatArray:
-        """Natural units to the mechanism's input domain."""
+        """Natural units to the mechanism's input domain; categories are numbers already."""
+        if self.categories is not None:
+            return np.asarray(values, dtype=np.float64)
         (low, high), mechanism = self.bounds, self.group_mechanisms[0]
         share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
         width = mechanism.input_high - mechanism.input_low
@@ -227,8 +233,9 @@ class Plan:
             raise InvalidParameter("categories", "go with k-rr only", self.mechanism)
         elif self.low is None or self.high is None:
             raise InvalidParameter("plan", "needs the value range low and high", self.mechanism)
-        elif not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InvalidParameter("low", "must be below high", f"{self.low} and {self.high}")
+        elif not 0 < self.high - self.low < math.inf:
+            rule = "must be below high, by a finite difference"
+            raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
 
     def _check_categories(self) -> None:
         if self.low is not None or self.high is not None:
@@ -257,6 +264,16 @@ class Plan:
             raise InvalidParameter("tiers", "must have different epsilon", tier.epsilon)
 
 
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, unless it names a key twice."""
+    keys = dict(pairs)
+    if len(keys) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidParameter("plan", "must name each key once", f"{repeated!r} twice")
+    return keys
+
+
 def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in keys:
         if key not in known:
@@ -264,10 +281,29 @@ def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str)
 
 
 def _number(keys: Mapping[str, Any], key: str) -> float:
+    """A finite number; adding 0 makes −0 plain, so that equal plans have one text."""
     value = keys[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not abs(value) <= sys.float_info.max:
         raise InvalidParameter(key, "must be a finite number", repr(value))
-    return float(value)
+    return float(value) + 0.0
+
+
+def _whole(keys: Mapping[str, Any], key: str) -> int:
+    number = _number(keys, key)
+    if number != int(number):
+        raise InvalidParameter(key, "must be a whole number", number)
+    return int(number)
+
+
+def _cells(keys: Mapping[str, Any]) -> int:
+    """The given number of cells; 0 stands for the mechanism's own."""
+    if "cells" not in keys:
+        return 0
+    cells = _whole(keys, "cells")
+    if cells < MIN_CELLS:
+        raise InvalidParameter("cells", f"must be at least {MIN_CELLS}", cells)
+    return cells
 
 
 def _categories(names: object) -> tuple[str, ...]:
@@ -305,10 +341,7 @@ def _group(keys: Mapping[str, Any]) -> Group:
     for field in fields:
         if field not in keys:
             raise InvalidParameter("a group", f"needs the key {field!r}", sorted(keys))
-    reports = _number(keys, "reports")
-    if reports != int(reports):
-        raise InvalidParameter("reports", "must be a whole number", reports)
-    return Group(_number(keys, "epsilon"), int(reports), _number(keys, "share"))
+    return Group(_number(keys, "epsilon"), _whole(keys, "reports"), _number(keys, "share"))
 
 
 def _tiers(tiers: object, protocol: str) -> tuple[Tier, ...]:

@@ -35,7 +35,7 @@ def save(figure: Any, path: str | Path) -> None:
     """Write a figure, whole or not at all, in the format that its ending names."""
     from unpoison.files import whole_file
 
-    ending = Path(path).suffix
+    ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise InvalidParameter("plot", f"must end in {', '.join(FORMATS)}", path)
     with whole_file(path) as file:

@@ -20,6 +20,10 @@ class Reports:
     """Reports as two columns: the group, and the value in the group's output domain.
 
     `user` says which value (by its index) a report came from; it never leaves the caller.
+
+    >>> reports = Reports(np.array([0, 1]), np.array([0.5, -2.0]), np.array([0, 1]))
+    >>> len(reports), list(reports.to_pandas().columns)
+    (2, ['group', 'value'])
     """
 
     group: IntArray
@@ -95,7 +99,10 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
     """The tier of each user: the largest ε that the personal budget allows."""
     if budgets is None:
         return np.zeros(users, dtype=np.int64)
-    budgets = np.asarray(budgets, dtype=np.float64)
+    try:
+        budgets = np.asarray(budgets, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("budgets", "must be numbers", type(budgets).__name__) from None
     if budgets.shape != (users,):
         raise InvalidParameter("budgets", f"must be one a user, {users}", budgets.shape)
     found = {float(each): plan.tier_for_budget(float(each)) for each in np.unique(budgets)}
@@ -137,7 +144,10 @@ def _kind(value: float, low: float) -> str:
 
 def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
     index = {name: number for number, name in enumerate(categories)}
-    names = [str(value) for value in np.asarray(values).tolist()]
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise InvalidParameter("values", "must be one column", f"{column.ndim} dimensions")
+    names = [str(value) for value in column.tolist()]
     for row, name in enumerate(names):
         if name not in index:
             raise InvalidValue("values must be categories of the plan", "another", row + 1)

@@ -25,7 +25,13 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Simulation:
-    """One collection: its Summary, the honest users' mean, and the floor of any error."""
+    """One collection: its Summary, the honest users' mean, and the floor of any error.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(1000, 0.25), "point:C", 0.2, np.random.default_rng(1))
+    >>> run.truth, run.byzantine_fraction, bool(run.floor > 0)
+    (0.25, 0.2, True)
+    """
 
     summary: Summary
     truth: float

@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +105,7 @@ class Summary:
             "format": FORMAT,
             "plan": self.plan.to_dict(),
             "sums": [str(each) for each in self.sums],
+            "reports": self.reports.tolist(),
             "invalid": self.invalid,
         }
         columns = {
@@ -129,13 +131,26 @@ class Summary:
         metadata = table.schema.metadata or {}
         if METADATA_KEY not in metadata:
             raise InvalidFile(source, "is a Parquet file, but not a summary")
-        head = json.loads(metadata[METADATA_KEY])
-        if head.get("format") != FORMAT:
-            raise InvalidFile(source, f"has summary format {head.get('format')}; known is {FORMAT}")
+        try:
+            return cls._from_parts(json.loads(metadata[METADATA_KEY]), table)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as fault:
+            reason = _first_line(fault)
+            raise InvalidFile(source, f"cannot be read as a summary ({reason})") from None
+
+    @classmethod
+    def _from_parts(cls, head: dict[str, Any], table: Any) -> Summary:
+        """The summary that footer and rows say; any fault in them is an error."""
+        if head["format"] != FORMAT:
+            raise ValueError(f"its format is {head['format']}; known is {FORMAT}")
         plan = Plan.from_dict(head["plan"])
         counts = np.zeros((len(plan.all_groups), plan.cells), dtype=np.int64)
-        counts[table["group"].to_numpy(), table["cell"].to_numpy()] = table["count"].to_numpy()
-        return cls(plan, counts, tuple(int(each) for each in head["sums"]), head["invalid"])
+        group, cell = (table[name].to_numpy() for name in ("group", "cell"))
+        if (group < 0).any() or (cell < 0).any():
+            raise IndexError("a group or cell is negative")
+        np.add.at(counts, (group, cell), table["count"].to_numpy())
+        if counts.sum(axis=1).tolist() != head["reports"]:
+            raise ValueError("its counts do not add up to its number of reports")
+        return cls(plan, counts, tuple(int(each) for each in head["sums"]), int(head["invalid"]))
 
     @classmethod
     def load(cls, path: str | Path) -> Summary:

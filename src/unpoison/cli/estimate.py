@@ -7,13 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import DropInvalid, Json, PlanFile, number
-from unpoison.errors import InvalidParameter
+from unpoison.cli.app import DropInvalid, Json, number, whole
+from unpoison.errors import InvalidFile, InvalidParameter
 
 
 def initial_mean(text: str) -> str | float:
     """`middle`, `pessimistic`, or a number in natural units."""
-    return text if text in ("middle", "pessimistic") else number(text)
+    if text in ("middle", "pessimistic"):
+        return text
+    try:
+        return number(text)
+    except typer.BadParameter:
+        rule = "must be middle, pessimistic or a number"
+        raise InvalidParameter("--initial-mean", rule, repr(text)) from None
 
 
 def estimate(
@@ -21,36 +27,65 @@ def estimate(
         list[str],
         typer.Argument(help="Report files (Parquet, CSV), folders or globs; or summaries."),
     ],
-    plan: PlanFile = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", "-p", help="Plan file; summaries have theirs with them."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="emf, emf-star, cemf-star, baseline, ostrich or trimming. "
-            "[emf-star; baseline for a baseline plan]"
+            show_default="emf-star; baseline for a baseline plan",
+            help="emf, emf-star, cemf-star, baseline, ostrich or trimming.",
         ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="How groups combine: optimal, or paper (Alg. 5). [optimal]")
+        str | None,
+        typer.Option(
+            show_default="optimal", help="How groups combine: optimal, or paper (Alg. 5)."
+        ),
     ] = None,
     side_rule: Annotated[
         str | None,
-        typer.Option(help="How the side is chosen: variance (Alg. 3) or likelihood. [variance]"),
+        typer.Option(
+            show_default="variance",
+            help="How the side is chosen: variance (Alg. 3) or likelihood.",
+        ),
     ] = None,
     initial: Annotated[
         str | None,
         typer.Option(
-            "--initial-mean", help="O': middle, pessimistic (Thm. 2), or a value. [middle]"
+            "--initial-mean",
+            show_default="middle",
+            help="O': middle, pessimistic (Thm. 2), or a value.",
         ),
     ] = None,
     gamma_sup: Annotated[
-        float | None, typer.Option(help="Most attackers Thm. 2 allows for, in (0, 1/2]. [1/2]")
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            show_default="1/2",
+            help="Most attackers that Thm. 2 allows for, above 0 and at most 1/2.",
+        ),
     ] = None,
     suppression: Annotated[
-        float | None, typer.Option(help="CEMF*: the factor of its threshold. [0.5]")
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            show_default="0.5",
+            help="CEMF*: the factor of its threshold.",
+        ),
     ] = None,
-    max_iterations: Annotated[int | None, typer.Option(help="Bound on EM. [100000]")] = None,
+    max_iterations: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole, metavar="INTEGER", show_default="100000", help="Bound on EM's iterations."
+        ),
+    ] = None,
     poisoned_side: Annotated[
-        str | None, typer.Option(help="Trimming: the side it is told, right or left. [right]")
+        str | None,
+        typer.Option(show_default="right", help="Trimming: the side it is told, right or left."),
     ] = None,
     drop_invalid: DropInvalid = False,
     plot: Annotated[
@@ -62,8 +97,12 @@ def estimate(
 
     Example: unpoison estimate reports/*.parquet -p plan.json --method emf-star --json
     """
+    from unpoison.cli.progress import progress
+    from unpoison.files import check_output
     from unpoison.methods import estimate_summary
+    from unpoison.plots import FORMATS, draw_estimate, save
 
+    check_output(plot, "--plot", FORMATS)
     given = {
         "weights": weights,
         "side_rule": side_rule,
@@ -75,11 +114,10 @@ def estimate(
     }
     options = {name: value for name, value in given.items() if value is not None}
     summary = _summary(data, plan, drop_invalid)
-    answer = estimate_summary(summary, method, **options)
-    if plot is not None:
-        from unpoison.plots import draw_estimate, save
-
-        save(draw_estimate(answer), plot)
+    with progress("Estimating"):
+        answer = estimate_summary(summary, method, **options)
+        if plot is not None:
+            save(draw_estimate(answer), plot)
     if json:
         typer.echo(answer.to_json())
     else:
@@ -88,27 +126,37 @@ def estimate(
 
 def _summary(data: list[str], plan: Path | None, drop_invalid: bool) -> Any:
     """Add up summaries, or count reports; files of both kinds may not be mixed."""
-    from unpoison.cli.summarise import summarised
-    from unpoison.files import expand, is_summary
+    from unpoison.cli.summarise import merged, summarised
+    from unpoison.files import expand
     from unpoison.plan import Plan
-    from unpoison.summary import Summary
 
-    paths = expand(list(data))
-    kinds = {is_summary(path) for path in paths}
-    if kinds == {False}:
-        return summarised([str(path) for path in paths], plan, drop_invalid)
+    paths = expand(data)
+    agreed = None if plan is None else Plan.load(plan)
+    kinds = {_is_summary(path) for path in paths}
     if len(kinds) > 1:
         raise InvalidParameter("data", "must be reports or summaries, not both", "both")
-    total = Summary.load(paths[0])
-    for path in paths[1:]:
-        total = total + Summary.load(path)
-    if plan is not None and Plan.load(plan) != total.plan:
-        raise InvalidParameter("--plan", "must be the plan of the summaries", str(plan))
-    return total
+    if kinds == {True}:
+        total = merged(paths)
+        if agreed is not None and agreed != total.plan:
+            raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
+        return total
+    if agreed is None:
+        raise InvalidParameter("--plan", "must be given with report files", "nothing")
+    return summarised(paths, agreed, drop_invalid)
+
+
+def _is_summary(path: Path) -> bool:
+    from unpoison.cli.summarise import SUMMARY_SUFFIX
+    from unpoison.files import SUFFIXES, is_summary
+
+    if path.suffix == SUMMARY_SUFFIX or is_summary(path):
+        return True
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidFile(path, "is no summary, and no report file (.parquet or .csv)")
+    return False
 
 
 def _show(answer: Any, summary: Any) -> None:
-    from unpoison.cli.tables import print_table
     from unpoison.protocols.verdict import readable
 
     typer.echo(f"mean      {readable(answer.mean, summary)}   ({answer.method})")
@@ -116,21 +164,27 @@ def _show(answer: Any, summary: Any) -> None:
     if answer.invalid:
         typer.echo(f"left out  {answer.invalid} invalid reports")
     if answer.groups:
-        typer.echo(
-            f"attackers {100 * answer.byzantine.fraction:.1f} %, side {answer.byzantine.side}\n"
-        )
-        rows = [
-            [
-                str(group.group),
-                f"{group.epsilon:g}",
-                str(group.reports),
-                readable(group.mean, summary),
-                f"{group.weight:.3f}",
-                f"{100 * group.byzantine_fraction:.1f} %",
-                str(group.iterations) + ("" if group.converged else " (bound)"),
-            ]
-            for group in answer.groups
-        ]
-        heads = ["group", "epsilon", "reports", "mean", "weight", "attackers", "iterations"]
-        print_table(heads, rows)
+        _show_groups(answer, summary)
     typer.echo(f"\n{answer.verdict}")
+
+
+def _show_groups(answer: Any, summary: Any) -> None:
+    from unpoison.cli.tables import print_table
+    from unpoison.protocols.verdict import readable
+
+    byzantine = answer.byzantine
+    typer.echo(f"attackers {100 * byzantine.fraction:.1f} %, side {byzantine.side}\n")
+    rows = [
+        [
+            str(group.group),
+            f"{group.epsilon:g}",
+            str(group.reports),
+            readable(group.mean, summary),
+            f"{group.weight:.3f}",
+            f"{100 * group.byzantine_fraction:.1f} %",
+            str(group.iterations) + ("" if group.converged else " (bound)"),
+        ]
+        for group in answer.groups
+    ]
+    heads = ["group", "epsilon", "reports", "mean", "weight", "attackers", "iterations"]
+    print_table(heads, rows)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import PlanFile, Seed
+from unpoison.cli.app import Json, PlanFile, Seed
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
+
+REPORTS_AT_ONCE = 2**20
 
 
 def perturb(
     values: Annotated[Path, typer.Argument(help="Parquet or CSV file, one row a user.")],
     column: Annotated[str, typer.Option("--column", "-c", help="The column with the values.")],
+    plan: PlanFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the reports (.parquet or .csv).")
     ],
-    plan: PlanFile = None,
     user_column: Annotated[
         str | None, typer.Option(help="An opaque column to keep beside the reports, as `user`.")
     ] = None,
@@ -25,6 +28,7 @@ def perturb(
         str | None, typer.Option(help="Personal budgets, for a plan with tiers.")
     ] = None,
     seed: Seed = None,
+    json: Json = False,
 ) -> None:
     """Perturb a column: each user gets a random group and sends that group's number of reports.
 
@@ -35,33 +39,71 @@ def perturb(
     import numpy as np
 
     from unpoison.cli.progress import progress
-    from unpoison.files import ReportWriter, read_batches, whole_file
+    from unpoison.files import ReportWriter, whole_file
     from unpoison.plan import Plan
     from unpoison.reports import Reporter
 
-    if plan is None:
-        raise InvalidParameter("--plan", "must be given", None)
     agreed = Plan.load(plan)
-    if not values.exists():
-        raise InvalidFile(values, "does not exist")
+    _check(values, output, column, user_column)
     reporter = Reporter(agreed, None if seed is None else np.random.default_rng(seed))
-    columns = [column] + [name for name in (user_column, budget_column) if name]
-    text = {column: agreed.categorical, user_column or "": True}
-    users = rows = seen = 0
-    with whole_file(output) as file, progress("Perturbing", values.stat().st_size) as advance:
-        writer = ReportWriter(file, output)
-        for batch in read_batches(values, columns, text):
-            mine = batch.columns[column]
-            try:
-                made = reporter.report(mine, batch.columns.get(budget_column or ""))
-            except InvalidValue as fault:
-                raise fault.at(f"{values}, column {column!r}", batch.rows_before) from None
-            names = batch.columns[user_column][made.user] if user_column else None
+    whole = agreed.group_mechanisms[0].discrete
+    users = rows = 0
+    with (
+        whole_file(output) as file,
+        ReportWriter(file, output, whole=whole, users=user_column is not None) as writer,
+        progress("Perturbing", values.stat().st_size) as advance,
+    ):
+        for part, made, done in _reports(reporter, values, column, user_column, budget_column):
+            names = None if user_column is None else part[user_column][made.user]
             writer.write(made.group, made.value, names)
-            users, rows = users + len(mine), rows + len(made)
-            advance(batch.bytes_read - seen)
-            seen = batch.bytes_read
+            users, rows = users + len(part[column]), rows + len(made)
+            advance(done)
         if not users:
             raise InvalidFile(values, "holds no rows")
-        writer.close()
-    typer.echo(f"{users} users, {rows} reports, written to {output}.")
+    _show(users, rows, output, json)
+
+
+def _check(values: Path, output: Path, column: str, user_column: str | None) -> None:
+    from unpoison.files import SUFFIXES, check_output
+
+    check_output(output, "--output", SUFFIXES)
+    if not values.is_file():
+        raise InvalidFile(
+            values, "is a folder, not a file" if values.exists() else "does not exist"
+        )
+    if output.exists() and output.samefile(values):
+        raise InvalidParameter("--output", "must not be the file of the values", output)
+    if user_column == column:
+        raise InvalidParameter("--user-column", "must not be the column of the values", column)
+
+
+def _reports(
+    reporter: Any, values: Path, column: str, user_column: str | None, budget_column: str | None
+) -> Iterator[tuple[Any, Any, int]]:
+    """Some users' columns, their reports, and how many bytes were read for them."""
+    from unpoison.reading import read_batches
+
+    plan = reporter.plan
+    columns = [name for name in (column, user_column, budget_column) if name is not None]
+    text = [user_column or ""] + ([column] if plan.categorical else [])
+    step = max(1, REPORTS_AT_ONCE // max(group.reports for group in plan.all_groups))
+    seen = 0
+    for batch in read_batches(values, columns, text):
+        for first in range(0, len(batch.columns[column]), step):
+            part = {name: each[first : first + step] for name, each in batch.columns.items()}
+            try:
+                made = reporter.report(part[column], part.get(budget_column or ""))
+            except InvalidValue as fault:
+                place = f"{values}, column {column!r}"
+                raise fault.at(place, batch.rows_before + first) from None
+            yield part, made, batch.bytes_read - seen
+            seen = batch.bytes_read
+
+
+def _show(users: int, rows: int, output: Path, json: bool) -> None:
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps({"users": users, "reports": rows, "output": str(output)}))
+    else:
+        typer.echo(f"{users} users, {rows} reports, written to {output}.")

@@ -7,36 +7,65 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, PlanFile, number
+from unpoison.cli.app import Json, number, refuse_beside
 
 
 def plan(
-    source: PlanFile = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--plan", "-p", help="Show (or expand into --output) this plan file instead."),
+    ] = None,
     mechanism: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--mechanism",
             "-m",
+            show_default="piecewise",
             help="piecewise, square-wave or k-rr (simulation, as in the paper); the same with "
             "-integer for real devices.",
         ),
-    ] = "piecewise",
+    ] = None,
     epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", parser=number, help="A user's whole budget.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            parser=number,
+            metavar="NUMBER",
+            show_default="1",
+            help="A user's whole budget.",
+        ),
+    ] = None,
     min_epsilon: Annotated[
         float | None,
-        typer.Option(parser=number, help="Smallest group budget, ε0 (baseline: ε_α). [1/16]"),
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            show_default="1/16",
+            help="Smallest group budget, ε0 (baseline: ε_α).",
+        ),
     ] = None,
-    low: Annotated[float | None, typer.Option(help="Smallest value, in natural units.")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest value, in natural units.")] = None,
+    low: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="NUMBER", help="Smallest value, in natural units."),
+    ] = None,
+    high: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="NUMBER", help="Largest value, in natural units."),
+    ] = None,
     categories: Annotated[
         str | None, typer.Option(help="Category names for k-rr, with commas between.")
     ] = None,
-    protocol: Annotated[str, typer.Option(help="dap, or the paper's baseline.")] = "dap",
+    protocol: Annotated[
+        str | None, typer.Option(show_default="dap", help="dap, or the paper's baseline.")
+    ] = None,
     tier: Annotated[
-        list[str] | None,
-        typer.Option(help="Budget of users who want less than epsilon; may be repeated."),
+        list[float] | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            help="Budget of users who want less than epsilon; may be repeated.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the plan (JSON).")
@@ -47,33 +76,38 @@ def plan(
 
     Example: unpoison plan --epsilon 1 --low 0 --high 86400 -o plan.json
     """
-    from unpoison.plan import Plan
+    from unpoison.files import check_output
 
-    if source is not None:
-        made = Plan.load(source)
-    else:
-        keys: dict[str, Any] = {
-            "mechanism": mechanism,
-            "epsilon": epsilon,
-            "min_epsilon": min_epsilon,
-            "low": low,
-            "high": high,
-            "categories": categories.split(",") if categories else None,
-            "protocol": protocol,
-            "tiers": [_tier(number(each), min_epsilon) for each in tier or []] or None,
-        }
-        made = Plan.from_dict({key: value for key, value in keys.items() if value is not None})
-    if output is not None:
-        from unpoison.files import whole_file
-
-        with whole_file(output) as file:
-            file.write((made.to_json() + "\n").encode())
+    check_output(output, "--output")
+    keys: dict[str, Any] = {
+        "mechanism": mechanism,
+        "epsilon": epsilon,
+        "min_epsilon": min_epsilon,
+        "low": low,
+        "high": high,
+        "categories": None if categories is None else _names(categories),
+        "protocol": protocol,
+        "tiers": [_tier(each, min_epsilon) for each in tier or []] or None,
+    }
+    made = _made(source, keys)
+    _write(made, output)
     if json:
         typer.echo(made.to_json())
     else:
-        _show(made)
-        if output is not None:
-            typer.echo(f"Written to {output}.")
+        _show(made, output)
+
+
+def _made(source: Path | None, keys: dict[str, Any]) -> Any:
+    from unpoison.plan import Plan
+
+    if source is None:
+        return Plan.new(**{key: value for key, value in keys.items() if value is not None})
+    refuse_beside("--plan", {key.replace("tiers", "tier"): value for key, value in keys.items()})
+    return Plan.load(source)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _tier(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
@@ -82,27 +116,33 @@ def _tier(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
     return {"epsilon": epsilon, "min_epsilon": min(epsilon, min_epsilon)}
 
 
-def _show(made: Any) -> None:
+def _write(made: Any, output: Path | None) -> None:
+    if output is not None:
+        from unpoison.files import whole_file
+
+        with whole_file(output) as file:
+            file.write((made.to_json() + "\n").encode())
+
+
+def _show(made: Any, output: Path | None) -> None:
     from unpoison.cli.tables import print_table
 
     low, high = made.bounds
     domain = f"{len(made.categories)} categories" if made.categories else f"[{low:g}, {high:g}]"
     typer.echo(f"{made.mechanism}, {made.protocol}, epsilon {made.epsilon:g}, values in {domain}")
-    rows = []
-    number_of = 0
-    for tier in made.all_tiers:
-        for group in tier.groups:
-            spent = float(group.spent)
-            rows.append(
-                [
-                    str(number_of),
-                    f"{tier.epsilon:g}",
-                    f"{group.epsilon:g}",
-                    str(group.reports),
-                    f"{spent:g}",
-                    f"{100 * group.share:.1f} %",
-                ]
-            )
-            number_of += 1
+    groups = [(tier.epsilon, group) for tier in made.all_tiers for group in tier.groups]
+    rows = [
+        [
+            str(place),
+            f"{budget:g}",
+            f"{group.epsilon:g}",
+            str(group.reports),
+            f"{float(group.spent):g}",
+            f"{100 * group.share:.1f} %",
+        ]
+        for place, (budget, group) in enumerate(groups)
+    ]
     heads = ["group", "budget", "epsilon a report", "reports a user", "spent", "users"]
     print_table(heads, rows)
+    if output is not None:
+        typer.echo(f"Written to {output}.")

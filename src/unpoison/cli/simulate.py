@@ -7,35 +7,63 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, PlanFile, Seed, number
+from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
 from unpoison.errors import InvalidParameter
 
-METHODS = "ostrich,trimming,emf,emf-star,cemf-star"
+METHODS = {
+    "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star"),
+    "baseline": ("ostrich", "trimming", "baseline"),
+}
 
 
 def simulate(
     dataset: Annotated[
-        str, typer.Option("--dataset", "-d", help="beta-2-5, beta-5-2 or taxi.")
-    ] = "taxi",
+        str | None,
+        typer.Option("--dataset", "-d", show_default="taxi", help="beta-2-5, beta-5-2 or taxi."),
+    ] = None,
     values: Annotated[
         Path | None, typer.Option(help="Your own values instead: a Parquet or CSV file.")
     ] = None,
     column: Annotated[
         str | None, typer.Option("--column", "-c", help="The column of --values.")
     ] = None,
-    users: Annotated[int, typer.Option("--users", "-n", help="Users drawn from the dataset.")] = (
-        100_000
-    ),
-    plan: PlanFile = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            "--users",
+            "-n",
+            parser=whole,
+            metavar="INTEGER",
+            show_default="100000",
+            help="Users drawn from the dataset.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", "-p", help="Plan file (see `unpoison plan`).")
+    ] = None,
     epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", parser=number, help="Without --plan: the budget.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            parser=number,
+            metavar="NUMBER",
+            show_default="1",
+            help="Without --plan: the budget.",
+        ),
+    ] = None,
     min_epsilon: Annotated[
-        float | None, typer.Option(parser=number, help="Without --plan: ε0. [1/16]")
+        float | None,
+        typer.Option(
+            parser=number, metavar="NUMBER", show_default="1/16", help="Without --plan: ε0."
+        ),
     ] = None,
     mechanism: Annotated[
-        str, typer.Option("--mechanism", "-m", help="Without --plan: the mechanism.")
-    ] = "piecewise",
+        str | None,
+        typer.Option(
+            "--mechanism", "-m", show_default="piecewise", help="Without --plan: the mechanism."
+        ),
+    ] = None,
     attack: Annotated[
         str,
         typer.Option(
@@ -46,14 +74,29 @@ def simulate(
         ),
     ] = "uniform:3C/4,C",
     byzantine_fraction: Annotated[
-        float, typer.Option("--byzantine-fraction", "-g", help="Share of attackers, γ.")
+        float,
+        typer.Option(
+            "--byzantine-fraction",
+            "-g",
+            parser=number,
+            metavar="NUMBER",
+            help="Share of attackers, γ, from 0 to less than 1/2.",
+        ),
     ] = 0.25,
-    methods: Annotated[str, typer.Option(help="Methods, with commas between.")] = METHODS,
-    trials: Annotated[int, typer.Option(help="Independent collections.", min=1)] = 1,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            show_default="all that fit the plan",
+            help="Methods of `unpoison estimate`, with commas between.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(parser=whole, metavar="INTEGER", help="Independent collections.")
+    ] = 1,
     seed: Seed = None,
     reports: Annotated[
         Path | None,
-        typer.Option(help="Also write the last collection's reports (.parquet, .csv)."),
+        typer.Option(help="Also write the last collection's reports (.parquet or .csv)."),
     ] = None,
     summary: Annotated[
         Path | None, typer.Option(help="Also write the last collection's summary.")
@@ -69,98 +112,66 @@ def simulate(
     """
     import numpy as np
 
-    from unpoison.cli.progress import progress
-    from unpoison.methods import estimates
-    from unpoison.trials import run_trials, score
+    from unpoison.cli.scenario import Scenario, drawn_sample, read_sample, streams
+    from unpoison.trials import score
 
-    rng = np.random.default_rng(seed)
-    sample_stream, trial_stream, report_stream = rng.spawn(3)
-    sample = _sample(dataset, values, column, users, sample_stream)
-    agreed = _plan(plan, mechanism, epsilon, min_epsilon, sample)
-    names = [each.strip() for each in methods.split(",") if each.strip()]
-    if not names:
-        raise InvalidParameter("methods", "must name at least one method", repr(methods))
-    total = 2 * len(sample.values) * trials
-    with progress("Simulating", total) as advance:
-        rows, run = run_trials(
-            agreed,
-            sample.values,
-            attack,
-            byzantine_fraction,
-            names,
-            trials=trials,
-            rng=trial_stream,
-            advance=advance,
-        )
-    if reports is not None:
-        _write_reports(reports, agreed, sample.values, attack, byzantine_fraction, report_stream)
-    if summary is not None:
-        from unpoison.cli.summarise import save as save_summary
-
-        save_summary(run.summary, summary)
-    if plot is not None:
-        from unpoison.plots import draw_estimate, save
-
-        best = [name for name in ("emf-star", "emf", "cemf-star") if name in names] or ["emf-star"]
-        save(draw_estimate(estimates(run.summary, best[:1])[best[0]], run.truth), plot)
+    _check_outputs(reports, summary, plot)
+    if trials < 1:
+        raise InvalidParameter("--trials", "must be at least 1", trials)
+    seeds = np.random.SeedSequence(seed)
+    if values is None:
+        sample = drawn_sample(dataset or "taxi", users, column, streams(seeds)[0])
+    else:
+        refuse_beside("--values", {"dataset": dataset, "users": users})
+        sample = read_sample(values, column)
+    agreed = _plan(plan, sample, mechanism, epsilon, min_epsilon)
+    names = _methods(methods, agreed)
+    scenario = Scenario(agreed, sample, attack, byzantine_fraction, trials, seeds)
+    rows, run = scenario.run(names)
+    scenario.write(run, names, reports, summary, plot)
     _print(score(rows), rows, sample, agreed, json)
 
 
-def _sample(dataset: str, values: Path | None, column: str | None, users: int, rng: Any) -> Any:
-    """Users from a dataset, or all rows of a file with their own range."""
-    from unpoison.datasets import Sample, datasets
+def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
+    """Before anything is simulated: three outputs must be three files that can be written."""
+    from unpoison.files import SUFFIXES, check_output
+    from unpoison.plots import FORMATS
 
-    if values is None:
-        if users < 1:
-            raise InvalidParameter("users", "must be at least 1", users)
-        return datasets[dataset]().draw(users, rng)
-    if column is None:
-        raise InvalidParameter("--column", "must be given with --values", None)
-    numbers = _read_column(values, column)
-    source = f"{values.name}, column {column!r}, {len(numbers)} rows"
-    return Sample(numbers, float(numbers.min()), float(numbers.max()), source)
-
-
-def _read_column(path: Path, column: str) -> Any:
-    import numpy as np
-
-    from unpoison.errors import InvalidFile
-    from unpoison.files import read_batches
-
-    if not path.exists():
-        raise InvalidFile(path, "does not exist")
-    parts = [batch.columns[column] for batch in read_batches(path, [column])]
-    numbers = np.concatenate(parts).astype(np.float64) if parts else np.empty(0)
-    if not len(numbers) or not np.isfinite(numbers).all():
-        raise InvalidFile(path, f"must hold finite numbers in column {column!r}")
-    return numbers
+    check_output(reports, "--reports", SUFFIXES)
+    check_output(summary, "--summary")
+    check_output(plot, "--plot", FORMATS)
+    paths = [path.resolve() for path in (reports, summary, plot) if path is not None]
+    if len(set(paths)) < len(paths):
+        raise InvalidParameter("outputs", "must be different files", paths[-1].name)
 
 
 def _plan(
-    plan: Path | None, mechanism: str, epsilon: float, min_epsilon: float | None, sample: Any
+    plan: Path | None,
+    sample: Any,
+    mechanism: str | None,
+    epsilon: float | None,
+    min_epsilon: float | None,
 ) -> Any:
     from unpoison.plan import Plan
 
-    if plan is not None:
-        return Plan.load(plan)
-    return Plan.new(mechanism, epsilon, min_epsilon, low=sample.low, high=sample.high)
+    keys = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon}
+    given: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
+    if plan is None:
+        return Plan.new(**given, low=sample.low, high=sample.high)
+    refuse_beside("--plan", given)
+    return Plan.load(plan)
 
 
-def _write_reports(
-    path: Path, plan: Any, values: Any, attack: str, byzantine_fraction: float, rng: Any
-) -> None:
-    """One more collection, report by report: what a collector's files would look like."""
-    import numpy as np
+def _methods(text: str | None, plan: Any) -> list[str]:
+    """The chosen methods, or all that fit the plan."""
+    from unpoison.methods import canonical
 
-    from unpoison.files import ReportWriter, whole_file
-    from unpoison.simulation import Crowd
-
-    crowd = Crowd.draw(plan, values, attack, byzantine_fraction, rng)
-    with whole_file(path) as file:
-        writer = ReportWriter(file, path)
-        for group, reports, _ in crowd.reports():
-            writer.write(np.full(len(reports), group), reports)
-        writer.close()
+    if text is None:
+        return list(METHODS[plan.protocol])
+    names = [canonical(each.strip()) for each in text.split(",") if each.strip()]
+    if not names:
+        raise InvalidParameter("--methods", "must name at least one method", repr(text))
+    return list(dict.fromkeys(names))
 
 
 def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
@@ -183,9 +194,13 @@ def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
     print_scores(scores)
     typer.echo(
         f"\nmse/floor: mean squared error over {scores[0].trials} trial(s), divided by the oracle "
-        f"floor {floor:.3g}.\nRivals appear twice: on the grouped reports, and on an ungrouped "
-        "collection with all of epsilon."
+        f"floor {floor:.3g}."
     )
+    if any(each.collection == "ungrouped" for each in scores):
+        typer.echo(
+            "Rivals appear twice: on the grouped reports, and on an ungrouped collection with all "
+            "of epsilon."
+        )
 
 
 def print_scores(scores: Any) -> None:

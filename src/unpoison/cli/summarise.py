@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unpoison.cli.app import DropInvalid, Json, PlanFile
-from unpoison.errors import InvalidParameter
+from unpoison.errors import IncompatibleSummaries, InvalidParameter
 
+SUMMARY_SUFFIX = ".summary"
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the summary.")]
 
 
@@ -17,53 +19,75 @@ def summarise(
     reports: Annotated[
         list[str], typer.Argument(help="Report files (Parquet, CSV), folders or globs.")
     ],
+    plan: PlanFile,
     output: Output,
-    plan: PlanFile = None,
     drop_invalid: DropInvalid = False,
     json: Json = False,
 ) -> None:
     """Count reports into a summary: all that any estimator needs, a few hundred kilobytes.
 
+    A file that is named twice counts once.
+
     Example: unpoison summarise reports/*.parquet -p plan.json -o today.summary
     """
-    summary = summarised(reports, plan, drop_invalid)
+    from unpoison.files import check_output, expand
+    from unpoison.plan import Plan
+
+    check_output(output, "--output")
+    agreed, paths = Plan.load(plan), expand(reports)
+    if output.resolve() in [path.resolve() for path in paths]:
+        raise InvalidParameter("--output", "must not be one of the report files", output)
+    summary = summarised(paths, agreed, drop_invalid)
     save(summary, output)
     show(summary, output, json)
 
 
 def merge(
-    summaries: Annotated[list[str], typer.Argument(help="Summary files of the same plan.")],
+    summaries: Annotated[
+        list[str],
+        typer.Argument(help="Summary files of the same plan, folders of .summary files or globs."),
+    ],
     output: Output,
     json: Json = False,
 ) -> None:
     """Add summaries of the same plan, in any order.
 
+    A file that is named twice counts once.
+
     Example: unpoison merge monday.summary tuesday.summary -o week.summary
     """
-    from unpoison.summary import Summary
+    from unpoison.files import check_output, expand
 
-    loaded = [Summary.load(path) for path in summaries]
-    total = loaded[0]
-    for each in loaded[1:]:
-        total = total + each
+    check_output(output, "--output")
+    total = merged(expand(summaries, [SUMMARY_SUFFIX]))
     save(total, output)
     show(total, output, json)
 
 
-def summarised(reports: list[str], plan: Path | None, drop_invalid: bool) -> Any:
+def summarised(paths: Sequence[Path], plan: Any, drop_invalid: bool) -> Any:
     """A summary of report files, with a bar."""
     from unpoison.cli.progress import progress
     from unpoison.engines.local import summarise_files
-    from unpoison.files import expand
-    from unpoison.plan import Plan
 
-    if plan is None:
-        raise InvalidParameter("--plan", "must be given with report files", None)
-    agreed = Plan.load(plan)
-    paths = expand(list(reports))
     size = sum(path.stat().st_size for path in paths)
     with progress("Counting", size) as advance:
-        return summarise_files(list(paths), agreed, drop_invalid=drop_invalid, advance=advance)
+        return summarise_files(list(paths), plan, drop_invalid=drop_invalid, advance=advance)
+
+
+def merged(paths: Sequence[Path]) -> Any:
+    """The sum of summary files, with a bar."""
+    from unpoison.cli.progress import progress
+    from unpoison.summary import Summary
+
+    with progress("Merging", len(paths)) as advance:
+        total = Summary.load(paths[0])
+        for path in paths[1:]:
+            try:
+                total = total + Summary.load(path)
+            except IncompatibleSummaries as fault:
+                raise IncompatibleSummaries(f"{path}: {fault}") from None
+            advance(1)
+    return total
 
 
 def save(summary: Any, output: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unpoison.defences.base import Defence, defences, pooled
-from unpoison.errors import InvalidParameter
+from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.filters.emf import SIDES
 from unpoison.filters.initial_mean import without_extremes
 from unpoison.registry import check_name
@@ -37,6 +37,10 @@ class Trimming(Defence):
         """The average of what is left, from the counts."""
         values, counts = pooled(summary)
         kept = without_extremes(counts.astype(int), self.side, self.share)
+        if not kept.any():
+            raise NotEnoughData(
+                f"trimming a share {self.share:g} must leave a report; received {counts.sum():g}"
+            )
         return float(kept @ values / kept.sum())
 
     def describe(self) -> str:

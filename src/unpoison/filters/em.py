@@ -16,11 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from unpoison.errors import ConvergenceWarning, InvalidParameter
+from unpoison.filters.product import Product
 from unpoison.filters.steps import Free, Step
 from unpoison.mechanisms import Transition
 from unpoison.types import FloatArray
 
 MAX_ITERATIONS = 100_000
+NEGLIGIBLE = 1e-150
+FLUSH_EVERY = 32
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) 
             trace.append(likelihoods[place])
             met.append(abs(trace[-1] - trace[-2]) < problems[each].tolerance)
         last = iteration == max_iterations
+        if iteration % FLUSH_EVERY == 0:
+            batch.flush()
         if last or any(met):
             stopped = [place for place in range(len(waiting)) if last or met[place]]
             for place in stopped:
@@ -118,52 +123,60 @@ class _Batch:
         self.features = np.empty(sum(t.features for t in transitions))
         self.mixture = np.empty_like(self.shares)
         self.scratch = np.empty_like(self.shares)
-        self.matrix = _block_diagonal([t.sparse for t in transitions])
-        self.transposed = _block_diagonal([t.transposed for t in transitions])
+        self.gathered_features = np.empty_like(self.features)
+        self.forward = Product(_block_diagonal([t.sparse for t in transitions]))
+        self.adjoint = Product(_block_diagonal([t.transposed for t in transitions]))
 
         self.inputs = _slices([t.inputs for t in transitions])
         self.outputs = _slices([t.outputs for t in transitions])
         self.feature_slices = _slices([t.features for t in transitions])
-        places = range(len(problems))
         self.writers = [
-            (transitions[i].write_features, self.honest[self.inputs[i]], self._features(i))
-            for i in places
+            (t.write_features, self.honest[self.inputs[i]], self.features[self.feature_slices[i]])
+            for i, t in enumerate(transitions)
         ]
         self.gatherers = [
-            (transitions[i].gather_features, self.feature_slices[i], self.gathered[self.inputs[i]])
-            for i in places
+            (
+                t.gather_features,
+                self.gathered_features[self.feature_slices[i]],
+                self.gathered[self.inputs[i]],
+            )
+            for i, t in enumerate(transitions)
         ]
-        self.scores = [
-            (totals[i], self.shares[self.outputs[i]], self.scratch[self.outputs[i]]) for i in places
-        ]
+        self.totals = totals
+        self.starts = np.array([place.start for place in self.outputs])
         self.steps = [
             (problem.step, self.honest[self.inputs[i]], self.poison[self.outputs[i]])
             for i, problem in enumerate(problems)
             if not isinstance(problem.step, Free)
         ]
 
-    def _features(self, place: int) -> FloatArray:
-        return self.features[self.feature_slices[place]]
-
     def expect(self) -> list[float]:
         """The mixture Σ_k M_ik x_k + y_i of every bucket; returns each problem's likelihood."""
         for write, honest, features in self.writers:
             write(honest, features)
-        self.mixture = self.matrix @ self.features
-        self.mixture += self.poison
+        self.mixture[:] = self.poison
+        self.forward.add(self.features, self.mixture)
         np.log(self.mixture, out=self.scratch)
-        return [total * float(shares @ logs) for total, shares, logs in self.scores]
+        self.scratch *= self.shares
+        means = np.add.reduceat(self.scratch, self.starts).tolist()
+        return [total * mean for total, mean in zip(self.totals, means, strict=True)]
 
     def advance(self) -> None:
         """Weights P_x, P_y (Alg. 2, lines 3-9, with the bucket's own denominator), then M-steps."""
         ratio = np.divide(self.shares, self.mixture, out=self.scratch)
         self.poison *= ratio
-        features = self.transposed @ ratio
-        for gather, place, gathered in self.gatherers:
-            gather(features[place], gathered)
+        self.gathered_features.fill(0.0)
+        self.adjoint.add(ratio, self.gathered_features)
+        for gather, features, gathered in self.gatherers:
+            gather(features, gathered)
         self.honest *= self.gathered
         for step, honest, poison in self.steps:
             step(honest, poison)
+
+    def flush(self) -> None:
+        """Set what has faded to nothing to zero, before it becomes denormal: that is slow."""
+        self.poison[self.poison < NEGLIGIBLE] = 0.0
+        self.honest[self.honest < NEGLIGIBLE] = 0.0
 
     def solution(self, place: int, trace: list[float], converged: bool) -> Solution:
         """The present state of one problem."""

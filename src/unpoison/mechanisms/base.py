@@ -16,6 +16,7 @@ from unpoison.types import FloatArray
 
 MAX_EPSILON = 16.0
 DEFAULT_CELLS = 2**14
+MAX_CELLS = 2**20
 PERTURB_BLOCK = 2**15
 
 
@@ -43,8 +44,8 @@ class Mechanism(ABC):
             raise InvalidParameter("epsilon", f"must be in (0, {MAX_EPSILON:g}]", epsilon)
         self.epsilon = epsilon
         self.cells = self.default_cells if cells is None else cells
-        if self.cells < 2:
-            raise InvalidParameter("cells", "must be at least 2", self.cells)
+        if not 2 <= self.cells <= MAX_CELLS:
+            raise InvalidParameter("cells", f"must be from 2 to {MAX_CELLS}", self.cells)
 
     @abstractmethod
     def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:

@@ -23,7 +23,6 @@ from unpoison.types import FloatArray, IntArray
 
 OUTSIDE_WEIGHT = 2**24
 FRACTION_BITS = 32
-MAX_CELLS = 2**20
 INTEGER_BLOCK = 2**15
 
 
@@ -53,6 +52,8 @@ class IntegerWindow:
         self.outside_weight = OUTSIDE_WEIGHT
         self.inside_weight = floor_times_exp(OUTSIDE_WEIGHT, exact(epsilon))
         self.total = window * self.inside_weight + (cells - window) * self.outside_weight
+        if self.inside_weight == self.outside_weight:
+            raise InvalidParameter("epsilon", "must be at least 6e-8 for integer weights", epsilon)
         if self.total >= 2**53:
             raise InvalidParameter("epsilon", "must leave total weight under 2^53", epsilon)
 
@@ -92,8 +93,6 @@ class IntegerWindowMechanism(WindowMechanism):
     twin: WindowMechanism
 
     def _set_cells(self, twin: WindowMechanism) -> None:
-        if self.cells > MAX_CELLS:
-            raise InvalidParameter("cells", f"must be at most {MAX_CELLS}", self.cells)
         self.twin = twin
         self.input_low, self.input_high = twin.input_low, twin.input_high
         span = twin.output_high - twin.output_low
@@ -146,12 +145,17 @@ class IntegerWindowMechanism(WindowMechanism):
 
     @property
     def worst_variance(self) -> float:
-        """The largest over all offsets (between two offsets it is concave, so look there too)."""
-        offsets = np.arange(2 * self.integer.offsets - 1) / 2
-        share = offsets / (self.integer.offsets - 1)
-        return float(
-            self.variance(self.input_low + share * (self.input_high - self.input_low)).max()
-        )
+        """The largest over all inputs: between two offsets the variance is V + f·ΔV + δ²·f(1 − f).
+
+        V is that of the lower offset, ΔV its growth to the next, δ their distance in the input and
+        f the input's place between them, so the top of each parabola is known.
+        """
+        at_offsets = np.linspace(self.input_low, self.input_high, self.integer.offsets)
+        spread = (at_offsets[1] - at_offsets[0]) ** 2
+        variance = self.variance(at_offsets)
+        growth = np.diff(variance)
+        place = np.clip(0.5 + growth / (2 * spread), 0.0, 1.0)
+        return float((variance[:-1] + place * growth + spread * place * (1 - place)).max())
 
     def landmarks(self) -> dict[str, float]:
         """The landmarks of the continuous twin: poison is named in the paper's units."""

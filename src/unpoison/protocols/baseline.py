@@ -59,10 +59,14 @@ def _tier(analysis: Analysis, tier: int) -> TierResult:
 
 
 def _honest_mean(analysis: Analysis) -> float:
-    """(Σ v'(β) − m̂·M_β)/(N − m̂), with M_β = M_α taken from ŷ(α); normalised."""
+    """(Σ v'(β) − m̂·M_β)/(N − m̂), with M_β = M_α taken from ŷ(α); normalised.
+
+    The same report is meant: the poison found at ε_α is decoded as a report at ε_β.
+    """
     beta, alpha = analysis.groups
-    found = analysis.probe
+    found, buckets = analysis.probe, analysis.counts[alpha].buckets
     gamma = found.byzantine_fraction
-    values = analysis.counts[alpha].buckets.decoded_values
+    reports = buckets.mechanism.bucket_values(buckets.output_edges)
+    values = analysis.summary.plan.group_mechanisms[beta].decode(reports)
     poison_mean = float(found.solution.poison @ values) / gamma if gamma > 0 else 0.0
     return (decoded_average(analysis.summary, beta) - gamma * poison_mean) / (1 - gamma)

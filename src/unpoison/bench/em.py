@@ -1,0 +1,60 @@
+"""One EM iteration against a dense matrix, at the paper's sizes and beyond."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from unpoison.bench import plain
+from unpoison.bench.drawn import drawn_summary
+from unpoison.bench.result import Result, benchmarks, faster, race
+from unpoison.errors import ConvergenceWarning
+from unpoison.filters import GroupCounts, Problem, maximise
+from unpoison.plan import Plan
+
+CASES = (
+    (2.0, 166_667, 400, 1.0),
+    (0.0625, 5_333_333, 400, 1.0),
+    (0.0625, 10**8, 100, 5.0),
+    (2.0, 10**8, 20, 5.0),
+)
+
+
+@benchmarks.register("em")
+def em() -> list[Result]:
+    """EMF's E- and M-step with the sparse operator, and with `M @ x`, `M.T @ w`."""
+    return [result for case in CASES for result in _case(*case)]
+
+
+def _case(epsilon: float, reports: int, iterations: int, target: float) -> list[Result]:
+    plan = Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)
+    counts = GroupCounts.of(drawn_summary(plan, reports, np.random.default_rng(1)), 0)
+    support = counts.support("right", 0.0)
+    matrix = np.ascontiguousarray(counts.buckets.transition.dense())
+    problem = counts.emf(support)
+    endless = Problem(
+        problem.transition, problem.counts, problem.honest, problem.poison, problem.step, 0.0
+    )
+
+    def ours() -> object:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return maximise([endless], max_iterations=iterations)
+
+    def theirs() -> object:
+        return plain.em(matrix, counts.counts, support, 0.0, max_iterations=iterations)
+
+    fast, dense = (each / iterations for each in race(ours, theirs, rounds=3))
+    sizes = f"ε = {epsilon:g}, N_t = {reports:,} (d' = {matrix.shape[0]}, d = {matrix.shape[1]})"
+    sparse = problem.transition.sparse
+    held = 2 * (sparse.data.nbytes + sparse.indices.nbytes + sparse.indptr.nbytes)
+    memory = Result(
+        f"EM iteration, {sizes}: memory of the operator",
+        f"{held / 2**20:.2f} MiB",
+        f"{matrix.nbytes / 2**20:.2f} MiB",
+        held / matrix.nbytes,
+        "O(d + d')",
+        None,
+    )
+    return [faster(f"EM iteration, {sizes}: time", fast, dense, target), memory]

@@ -1,0 +1,87 @@
+"""What a benchmark gives, and how it is timed."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unpoison.registry import Registry
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line: what we took, what the other took, their ratio, and what it should be."""
+
+    name: str
+    ours: str
+    theirs: str
+    ratio: float | None
+    target: str
+    met: bool | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+Benchmark = Callable[[], list[Result]]
+benchmarks: Registry[Benchmark] = Registry("benchmark")
+
+
+def race(
+    ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 5
+) -> tuple[float, float]:
+    """The best time of each, taken in turns so that both meet the same machine."""
+    best = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for place, function in enumerate((ours, theirs)):
+            best[place] = min(best[place], seconds(function))
+    return best[0], best[1]
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Wall-clock time of one call."""
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started
+
+
+def peak_memory(function: Callable[[], object]) -> int:
+    """The most bytes that NumPy and Python held at once during a call."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def faster(name: str, ours: float, theirs: float, at_least: float) -> Result:
+    """A result where theirs/ours should be at least so much."""
+    ratio = theirs / ours
+    target = f"≥ {at_least:g}×"
+    return Result(name, duration(ours), duration(theirs), ratio, target, ratio >= at_least)
+
+
+def duration(value: float) -> str:
+    """Seconds in a fitting unit.
+
+    >>> duration(0.00002), duration(1.5)
+    ('20.0 µs', '1.50 s')
+    """
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= factor:
+            return (
+                f"{value / factor:.3g} {unit}"
+                if value / factor >= 100
+                else _three(value, factor, unit)
+            )
+    return f"{value / 1e-9:.0f} ns"
+
+
+def _three(value: float, factor: float, unit: str) -> str:
+    scaled = value / factor
+    return f"{scaled:.2f} {unit}" if scaled < 10 else f"{scaled:.1f} {unit}"

@@ -1,0 +1,152 @@
+"""What `unpoison simulate` runs: a sample of users, an attack on them, and files of the outcome."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unpoison.cli.progress import progress
+from unpoison.datasets import Sample, datasets
+from unpoison.defences import defences
+from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
+from unpoison.files import ReportWriter, whole_file
+from unpoison.methods import default_method, estimates
+from unpoison.plan import Plan
+from unpoison.reading import read_batches
+from unpoison.simulation import Crowd, Simulation
+from unpoison.trials import Trial, run_trials
+
+DEFAULT_USERS = 100_000
+DRAWN = ("emf-star", "emf", "cemf-star", "baseline")
+"""Methods whose fit can be drawn, the preferred first."""
+
+
+def streams(seeds: np.random.SeedSequence) -> list[np.random.Generator]:
+    """Generators for the sample and for the trials, the same at every call."""
+    return np.random.default_rng(np.random.SeedSequence(seeds.entropy)).spawn(2)
+
+
+def drawn_sample(
+    dataset: str, users: int | None, column: str | None, rng: np.random.Generator
+) -> Sample:
+    """Users from a dataset."""
+    users = DEFAULT_USERS if users is None else users
+    if column is not None:
+        raise InvalidParameter("--values", "must be given with --column", "nothing")
+    if users < 1:
+        raise InvalidParameter("--users", "must be at least 1", users)
+    return datasets[dataset]().draw(users, rng)
+
+
+def read_sample(path: Path, column: str | None) -> Sample:
+    """All rows of a file, with their own range."""
+    if column is None:
+        raise InvalidParameter("--column", "must be given with --values", "nothing")
+    if not path.is_file():
+        raise InvalidFile(path, "is a folder, not a file" if path.exists() else "does not exist")
+    numbers = _read_column(path, column)
+    if not len(numbers):
+        raise InvalidFile(path, "holds no rows")
+    source = f"{path.name}, column {column!r}, {len(numbers)} rows"
+    return Sample(numbers, float(numbers.min()), float(numbers.max()), source)
+
+
+def _read_column(path: Path, column: str) -> np.ndarray:
+    parts, seen = [np.empty(0)], 0
+    with progress("Reading", path.stat().st_size) as advance:
+        for batch in read_batches(path, [column]):
+            numbers = batch.columns[column].astype(np.float64)
+            finite = np.isfinite(numbers)
+            if not finite.all():
+                row = batch.rows_before + int(finite.argmin()) + 1
+                place = f"{path}, column {column!r}"
+                kind = "not a number" if np.isnan(numbers[~finite][0]) else "an infinity"
+                raise InvalidValue("values must be finite numbers", kind, row, place)
+            parts.append(numbers)
+            advance(batch.bytes_read - seen)
+            seen = batch.bytes_read
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A plan, a sample, and an attack on it, in `trials` independent collections."""
+
+    plan: Plan
+    sample: Sample
+    attack: str
+    byzantine_fraction: float
+    trials: int
+    seeds: np.random.SeedSequence
+
+    def run(self, methods: list[str]) -> tuple[list[Trial], Simulation]:
+        """All methods on all collections, and the last collection."""
+        with progress("Simulating", self._work(methods)) as advance:
+            try:
+                return run_trials(
+                    self.plan,
+                    self.sample.values,
+                    self.attack,
+                    self.byzantine_fraction,
+                    methods,
+                    trials=self.trials,
+                    rng=streams(self.seeds)[1],
+                    advance=advance,
+                )
+            except InvalidValue as fault:
+                raise fault.at(self.sample.source, 0) from None
+
+    def _work(self, methods: list[str]) -> int:
+        """How many users are simulated in all; rivals ask for ungrouped collections too."""
+        grouped = 2 if self.plan.protocol == "baseline" else 1
+        rivals = any(method in defences for method in methods)
+        ungrouped = 1 if rivals and len(self.plan.all_groups) > 1 else 0
+        return len(self.sample.values) * self.trials * (grouped + ungrouped)
+
+    def write(
+        self,
+        run: Simulation,
+        methods: list[str],
+        reports: Path | None,
+        summary: Path | None,
+        plot: Path | None,
+    ) -> None:
+        """The outputs that were asked for: all of them appear, or none."""
+        with ExitStack() as outputs:
+            if reports is not None:
+                self._write_reports(outputs.enter_context(whole_file(reports)), reports)
+            if summary is not None:
+                outputs.enter_context(whole_file(summary)).write(run.summary.to_bytes())
+            if plot is not None:
+                _draw(run, methods, plot)
+
+    def _write_reports(self, file: Any, path: Path) -> None:
+        """The last collection again, report by report: what a collector's files would look like."""
+        whole = self.plan.group_mechanisms[0].discrete
+        users = len(self.sample.values)
+        with (
+            ReportWriter(file, path, whole=whole) as writer,
+            progress("Writing", users) as advance,
+        ):
+            for group, values, done in self.last_collection().reports():
+                writer.write(np.full(len(values), group), values)
+                advance(done)
+
+    def last_collection(self) -> Crowd:
+        """The last trial's users, drawn anew from the stream that `run_trials` gave it."""
+        stream = streams(self.seeds)[1].spawn(self.trials)[-1].spawn(2)[0]
+        values, share = self.sample.values, self.byzantine_fraction
+        return Crowd.draw(self.plan, values, self.attack, share, stream)
+
+
+def _draw(run: Simulation, methods: list[str], path: Path) -> None:
+    from unpoison.plots import draw_estimate, save
+
+    fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
+    with progress("Drawing"):
+        answer = estimates(run.summary, fitted[:1])[fitted[0]]
+        save(draw_estimate(answer, run.truth), path)

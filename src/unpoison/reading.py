@@ -1,0 +1,161 @@
+"""Reading: the columns of a report or value file, a batch at a time, in constant memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from unpoison.errors import InvalidFile
+from unpoison.files import SUFFIXES
+from unpoison.summary import METADATA_KEY
+
+BATCH_ROWS = 2**18
+BLOCK_BYTES = 2**22
+"""How much of a CSV file is parsed at once."""
+BUFFER_BYTES = 2**20
+"""How much of a Parquet column is read at once, however large its row groups are."""
+NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
+RAGGED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+SHOWN = 40
+"""How many characters of somebody else's text go into a message."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a file: columns by name, and how many rows stand before them."""
+
+    columns: dict[str, np.ndarray]
+    rows_before: int
+    bytes_read: int
+    table: Any
+
+    def shown(self, column: str, row: int) -> str:
+        """A cell as the file has it, for a message."""
+        cell = self.table.column(column)[row].as_py()
+        if cell is None or cell == "":
+            return "nothing"
+        plain = not isinstance(cell, str) or re.match(NUMBER, cell.strip())
+        return str(cell).strip() if plain else short(cell)
+
+
+def short(text: str) -> str:
+    """The beginning of somebody else's text, quoted."""
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+
+
+def read_batches(path: Path, columns: Sequence[str], text: Iterable[str] = ()) -> Iterator[Batch]:
+    """The named columns of a Parquet or CSV file, a batch at a time, as numbers or as `text`.
+
+    What is missing, or is no number in a CSV file, becomes NaN; missing text becomes "".
+    """
+    columns, text = list(dict.fromkeys(columns)), frozenset(text)
+    readers = {".csv": _csv_batches, ".parquet": _parquet_batches}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidFile(path, f"must end in {' or '.join(SUFFIXES)}")
+    rows = 0
+    try:
+        for table, position in reader(path, columns):
+            arrays = {name: _array(path, table, name, name in text) for name in columns}
+            yield Batch(arrays, rows, position, table)
+            rows += table.num_rows
+    except (pa.ArrowException, OSError) as fault:
+        raise InvalidFile(path, _reason(fault, path.suffix)) from None
+
+
+def _reason(fault: Exception, suffix: str) -> str:
+    """Why a file cannot be read, without anything that the fault may quote from it."""
+    if ragged := RAGGED_ROW.search(str(fault)):
+        row, expected, found = (int(each) for each in ragged.groups())
+        return f"row {row - 1}: must have {expected} columns, as the header; received {found}"
+    line = str(fault).partition("\n")[0].partition("'")[0].rstrip(": ")
+    return f"cannot be read as {suffix[1:]} ({line or type(fault).__name__})"
+
+
+def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
+    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES) as file:
+        if METADATA_KEY in (file.schema_arrow.metadata or {}):
+            raise InvalidFile(path, "is a summary, which has no reports to read")
+        _require_columns(path, columns, file.schema_arrow.names)
+        size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+            done += batch.num_rows
+            yield batch, size * done // total
+
+
+def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
+    """All columns as text: types guessed from a first block would fail on a later one."""
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidFile(path, "is empty")
+    with _open_csv(path) as (reader, _):
+        _require_columns(path, columns, reader.schema.names)
+    kinds = dict.fromkeys(columns, pa.string())
+    options = pacsv.ConvertOptions(include_columns=columns, column_types=kinds)
+    with _open_csv(path, options) as (reader, position):
+        for batch in reader:
+            yield batch, position()
+
+
+@contextmanager
+def _open_csv(path: Path, options: Any = None) -> Iterator[tuple[Any, Callable[[], int]]]:
+    """A reader and its position in bytes. One thread, so that a fault knows its row."""
+    reading = pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
+    with (
+        path.open("rb") as file,
+        pacsv.open_csv(file, read_options=reading, convert_options=options) as reader,
+    ):
+        yield reader, file.tell
+
+
+def _require_columns(path: Path, wanted: list[str], present: list[str]) -> None:
+    for name in wanted:
+        if name not in present:
+            shown = ", ".join(map(short, present[:8])) + (", …" if len(present) > 8 else "")
+            raise InvalidFile(path, f"has no column {name!r}; its columns are {shown}")
+        if present.count(name) > 1:
+            raise InvalidFile(path, f"has the column {name!r} more than once")
+
+
+def _array(path: Path, table: Any, name: str, text: bool) -> np.ndarray:
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if text:
+        return _texts(path, column, name)
+    if path.suffix.lower() == ".csv":
+        column = _parsed(column)
+    kind = column.type
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    if not any(is_kind(kind) for is_kind in numeric):
+        raise InvalidFile(path, f"has {kind} in column {name!r}, which must hold numbers")
+    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _texts(path: Path, column: Any, name: str) -> np.ndarray:
+    try:
+        texts = column.cast(pa.string())
+    except pa.ArrowException:
+        fault = f"has {column.type} in column {name!r}, which must hold text"
+        raise InvalidFile(path, fault) from None
+    return np.array(texts.fill_null("").to_pylist(), dtype=object)
+
+
+def _parsed(column: Any) -> Any:
+    """Text to numbers; text that is no number becomes null."""
+    column = pc.utf8_trim_whitespace(column)
+    with suppress(pa.ArrowInvalid):
+        return column.cast(pa.float64())
+    readable = pc.match_substring_regex(column, NUMBER)
+    return pc.if_else(readable, column, None).cast(pa.float64())
