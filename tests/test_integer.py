@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from unpoison.errors import InvalidParameter
 from unpoison.exact import exact, floor_times_exp
 from unpoison.mechanisms import IntegerPiecewise, IntegerSquareWave, make, mechanisms
-from unpoison.mechanisms.integer import MAX_CELLS, IntegerWindow
+from unpoison.mechanisms.base import MAX_CELLS
+from unpoison.mechanisms.integer import IntegerWindow
 from unpoison.randomness import SystemGenerator, Words, word_source
 from unpoison.types import IntArray
 
@@ -192,7 +193,7 @@ def test_weights_that_float_arithmetic_could_not_hold_are_refused() -> None:
 
 
 def test_more_cells_than_rounding_can_address_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="cells must be at most"):
+    with pytest.raises(InvalidParameter, match="cells must be from 2 to"):
         IntegerPiecewise(1.0, MAX_CELLS + 1)
 
 
