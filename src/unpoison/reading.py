@@ -45,7 +45,7 @@ class Batch:
         if cell is None or cell == "":
             return "nothing"
         plain = not isinstance(cell, str) or re.match(NUMBER, cell.strip())
-        return str(cell).strip() if plain else short(cell)
+        return str(cell).strip()[:SHOWN] if plain else short(cell)
 
 
 def short(text: str) -> str:

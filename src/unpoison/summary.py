@@ -144,10 +144,12 @@ class Summary:
             raise ValueError(f"its format is {head['format']}; known is {FORMAT}")
         plan = Plan.from_dict(head["plan"])
         counts = np.zeros((len(plan.all_groups), plan.cells), dtype=np.int64)
-        group, cell = (table[name].to_numpy() for name in ("group", "cell"))
+        group, cell, count = (table[name].to_numpy() for name in ("group", "cell", "count"))
+        if any(column.dtype.kind not in "iu" for column in (group, cell, count)):
+            raise TypeError("its columns must hold whole numbers")
         if (group < 0).any() or (cell < 0).any():
             raise IndexError("a group or cell is negative")
-        np.add.at(counts, (group, cell), table["count"].to_numpy())
+        np.add.at(counts, (group, cell), count)
         if counts.sum(axis=1).tolist() != head["reports"]:
             raise ValueError("its counts do not add up to its number of reports")
         return cls(plan, counts, tuple(int(each) for each in head["sums"]), int(head["invalid"]))
