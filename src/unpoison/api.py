@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ def summarise(reports: Any, plan: Plan, *, drop_invalid: bool = False) -> Summar
         from unpoison.engines.local import summarise_files
 
         paths = [reports] if isinstance(reports, str | Path) else list(reports)
+        if not paths or "" in paths:
+            raise InvalidParameter("reports", "must name at least one file", repr(reports))
         return summarise_files(paths, plan, drop_invalid=drop_invalid)
     binner = Binner(plan, drop_invalid)
     binner.add(*_columns(reports))
@@ -52,6 +53,8 @@ def estimate(
     True
     """
     if isinstance(data, Summary):
+        if plan is not None and plan != data.plan:
+            raise InvalidParameter("plan", "must be the summary's own, or left out", "another")
         return estimate_summary(data, method, **options)
     if plan is None:
         raise InvalidParameter("plan", "must be given with reports", None)
@@ -59,11 +62,7 @@ def estimate(
 
 
 def _are_paths(reports: Any) -> bool:
-    return (
-        isinstance(reports, Iterable)
-        and isinstance(reports, list | tuple)
-        and all(isinstance(each, str | Path) for each in reports)
-    )
+    return isinstance(reports, list | tuple) and all(isinstance(p, str | Path) for p in reports)
 
 
 def _columns(reports: Any) -> tuple[np.ndarray, np.ndarray]:

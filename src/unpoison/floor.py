@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from unpoison.plan import Plan
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
-def oracle_floor(plan: Plan, inputs: FloatArray, honest_users: FloatArray) -> float:
+def oracle_floor(
+    plan: Plan, inputs: FloatArray, honest_users: FloatArray, tiers: IntArray | None = None
+) -> float:
     """The least mean squared error of a linear combination of group means, in natural units².
 
     1/Σ_t reports_t/Var_t(x), with Var_t averaged over the honest inputs (normalised), plus what
-    random grouping adds: S²(Σ w_t²/n_t − 1/n). Tiers are combined by their honest users.
+    random grouping adds: S²(Σ w_t²/n_t − 1/n). Where there are tiers, `tiers` says which one each
+    input is of; tiers are combined by their honest users.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=-1, high=1)
     >>> floor = oracle_floor(plan, np.zeros(10), np.array([1000.0]))
@@ -20,7 +23,6 @@ def oracle_floor(plan: Plan, inputs: FloatArray, honest_users: FloatArray) -> fl
     True
     """
     total = honest_users.sum() / (2 if plan.protocol == "baseline" else 1)
-    spread = float(np.var(inputs))
     error = 0.0
     for tier in range(len(plan.all_tiers)):
         groups = list(plan.tier_groups(tier))
@@ -28,13 +30,12 @@ def oracle_floor(plan: Plan, inputs: FloatArray, honest_users: FloatArray) -> fl
         if users.sum() == 0:
             continue
         share = (users[0] if plan.protocol == "baseline" else users.sum()) / total
-        error += share**2 * _tier_floor(plan, groups, inputs, users, spread)
+        members = inputs if tiers is None else inputs[tiers == tier]
+        error += float(share) ** 2 * _tier_floor(plan, groups, members, users)
     return error * plan.unit**2
 
 
-def _tier_floor(
-    plan: Plan, groups: list[int], inputs: FloatArray, users: FloatArray, spread: float
-) -> float:
+def _tier_floor(plan: Plan, groups: list[int], inputs: FloatArray, users: FloatArray) -> float:
     reports = users * np.array([plan.all_groups[group].reports for group in groups])
     variances = np.array(
         [float(plan.group_mechanisms[group].variance(inputs).mean()) for group in groups]
@@ -46,4 +47,4 @@ def _tier_floor(
     weights = precision * noise
     present = users > 0
     grouping = np.sum(weights[present] ** 2 / users[present]) - 1 / users.sum()
-    return float(noise + spread * grouping)
+    return float(noise + np.var(inputs) * grouping)

@@ -98,22 +98,26 @@ def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
     if path.is_file() and path.stat().st_size == 0:
         raise InvalidFile(path, "is empty")
     with _open_csv(path) as (reader, _):
-        _require_columns(path, columns, reader.schema.names)
+        present = reader.schema.names
+    _require_columns(path, columns, present)
     kinds = dict.fromkeys(columns, pa.string())
     options = pacsv.ConvertOptions(include_columns=columns, column_types=kinds)
-    with _open_csv(path, options) as (reader, position):
+    with _open_csv(path, options, blank_lines=len(present) > 1) as (reader, position):
         for batch in reader:
             yield batch, position()
 
 
 @contextmanager
-def _open_csv(path: Path, options: Any = None) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """A reader and its position in bytes. One thread, so that a fault knows its row."""
+def _open_csv(
+    path: Path, options: Any = None, blank_lines: bool = True
+) -> Iterator[tuple[Any, Callable[[], int]]]:
+    """A reader and its position in bytes. One thread, so that a fault knows its row.
+
+    Blank lines are skipped, but for a file of one column: there they are missing values.
+    """
     reading = pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
-    with (
-        path.open("rb") as file,
-        pacsv.open_csv(file, read_options=reading, convert_options=options) as reader,
-    ):
+    parsing = pacsv.ParseOptions(ignore_empty_lines=blank_lines)
+    with path.open("rb") as file, pacsv.open_csv(file, reading, parsing, options) as reader:
         yield reader, file.tell
 
 

@@ -131,9 +131,17 @@ class Crowd:
         return Simulation(
             summary=summary,
             truth=self.plan.natural(self.honest_mean),
-            floor=oracle_floor(self.plan, self.inputs[~self.attackers], honest),
+            floor=self._floor(honest),
             byzantine_fraction=float(self.attackers.mean()),
         )
+
+    def _floor(self, honest_users: FloatArray) -> float:
+        tiers = np.zeros(len(self.inputs), dtype=np.int64)
+        for tier in range(len(self.plan.all_tiers)):
+            for group in self.plan.tier_groups(tier):
+                tiers[self.members[group]] = tier
+        honest = ~self.attackers
+        return oracle_floor(self.plan, self.inputs[honest], honest_users, tiers[honest])
 
     def _poison(self, group: int) -> FloatArray:
         """What the attackers of a group send, as often as its honest users."""

@@ -70,14 +70,15 @@ def parse_attack(text: str | Attack) -> Attack:
     kind = attacks[name.strip()]
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     given: dict[str, str | float] = {}
-    for place, part in enumerate(piece for piece in rest.split(",") if piece.strip()):
+    for place, part in enumerate(rest.split(",") if rest.strip() else []):
         key, equals, value = part.partition("=")
         if not equals:
             key, value = (known[place] if place < len(known) else ""), part
-        if key.strip() not in known:
-            rule = f"{name} takes {', '.join(known) or 'no parameters'}"
-            raise InvalidParameter("attack", rule, repr(part.strip()))
-        given[key.strip()] = value.strip()
+        key, value = key.strip(), value.strip()
+        if key not in known or not value or key in given:
+            takes = ", ".join(known) or "no parameters"
+            raise InvalidParameter("attack", f"{name} takes {takes}, each once", repr(part.strip()))
+        given[key] = value
     return _build(kind, given)
 
 
@@ -85,5 +86,8 @@ def _build(kind: type[Attack], given: dict[str, str | float]) -> Attack:
     """Turn text into numbers where a field is a number."""
     for field in fields(kind):  # type: ignore[arg-type]
         if field.name in given and field.type == "float":
-            given[field.name] = evaluate(str(given[field.name]), {})
+            try:
+                given[field.name] = evaluate(str(given[field.name]), {})
+            except InvalidParameter:
+                raise InvalidParameter(field.name, "must be a number", given[field.name]) from None
     return kind(**given)

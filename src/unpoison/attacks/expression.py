@@ -45,6 +45,8 @@ class _Parser:
     def _term(self) -> float:
         result = self._factor()
         while (token := self._peek()) is not None and token not in ("+", "-", ")"):
+            if token[0].isdigit() or token[0] == ".":
+                self._refuse()
             if token == "/":
                 self._take()
                 divisor = self._factor()

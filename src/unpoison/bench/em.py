@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from unpoison.bench import plain
 from unpoison.bench.drawn import drawn_summary
 from unpoison.bench.result import Result, benchmarks, faster, race
 from unpoison.errors import ConvergenceWarning
-from unpoison.filters import GroupCounts, Problem, maximise
+from unpoison.filters import GroupCounts, maximise
 from unpoison.plan import Plan
 
 CASES = (
@@ -33,9 +34,7 @@ def _case(epsilon: float, reports: int, iterations: int, target: float) -> list[
     support = counts.support("right", 0.0)
     matrix = np.ascontiguousarray(counts.buckets.transition.dense())
     problem = counts.emf(support)
-    endless = Problem(
-        problem.transition, problem.counts, problem.honest, problem.poison, problem.step, 0.0
-    )
+    endless = replace(problem, tolerance=0.0)
 
     def ours() -> object:
         with warnings.catch_warnings():
@@ -43,7 +42,8 @@ def _case(epsilon: float, reports: int, iterations: int, target: float) -> list[
             return maximise([endless], max_iterations=iterations)
 
     def theirs() -> object:
-        return plain.em(matrix, counts.counts, support, 0.0, max_iterations=iterations)
+        start = (problem.honest, problem.poison, plain.free)
+        return plain.expectation_maximisation(matrix, counts.counts, *start, 0.0, iterations)
 
     fast, dense = (each / iterations for each in race(ours, theirs, rounds=3))
     sizes = f"ε = {epsilon:g}, N_t = {reports:,} (d' = {matrix.shape[0]}, d = {matrix.shape[1]})"

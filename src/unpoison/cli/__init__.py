@@ -8,9 +8,11 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from typer import Abort
+from typer.main import get_command
 
 from unpoison.cli.app import app
 from unpoison.cli.bench import bench
@@ -48,9 +50,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _guarded(given or ["--help"])
 
 
+@cache
+def _commands() -> Any:
+    """All commands, built once."""
+    return get_command(app)
+
+
 def _guarded(arguments: list[str]) -> int:
     try:
-        code = app(args=arguments, prog_name="unpoison", standalone_mode=False)
+        code = _commands()(args=arguments, prog_name="unpoison", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         return _hushed()

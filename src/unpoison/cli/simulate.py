@@ -175,8 +175,9 @@ def _methods(text: str | None, plan: Any) -> list[str]:
 
 
 def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
-    truth = sum(row.truth for row in rows) / len(rows)
-    floor = sum(row.floor for row in rows) / len(rows)
+    grouped = [row for row in rows if row.collection == "grouped"]
+    truth = sum(row.truth for row in grouped) / len(grouped)
+    floor = sum(row.floor for row in grouped) / len(grouped)
     if json:
         import json as encoder
 

@@ -34,8 +34,9 @@ def pessimistic_mean(
     """O' ≤ O if the right side is poisoned, O' ≥ O if the left (Thm. 2, corrected and clipped).
 
     O' = (Σ V' − Σ_T)/(N − ⌈γ_sup N⌉) with T the ⌈γ_sup N⌉ most extreme reports of that side. It is
-    clipped to the input domain, which keeps it pessimistic. Reports of SW are biased, so there the
-    mean of the remaining ones is found by EMS.
+    clipped to the input domain, which keeps it pessimistic. For SW it is the mean that EMS finds
+    behind the remaining reports, as the paper has it; EMS leans inwards, so with many attackers at
+    a small ε that one can end up on the wrong side of O.
 
     >>> from unpoison.mechanisms import make
     >>> pm = make("piecewise", 4.0, cells=4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from unpoison.types import FloatArray
@@ -24,9 +25,8 @@ except (ImportError, AttributeError):  # pragma: no cover - a SciPy that has mov
 
 
 class Product:
-    """A matrix to multiply by again and again.
+    """A matrix to multiply by many times; indices are kept short, for the cache's sake.
 
-    >>> import numpy as np
     >>> out = np.array([1.0, 1.0])
     >>> Product(csr_array(np.array([[1.0, 2.0], [0.0, 3.0]]))).add(np.array([1.0, 1.0]), out)
     >>> out.tolist()
@@ -36,7 +36,8 @@ class Product:
     def __init__(self, matrix: csr_array) -> None:
         self.matrix = matrix
         rows, columns = matrix.shape
-        self.parts: tuple[Any, ...] = (rows, columns, matrix.indptr, matrix.indices, matrix.data)
+        starts, places = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+        self.parts: tuple[Any, ...] = (rows, columns, starts, places, matrix.data)
 
     def add(self, vector: FloatArray, out: FloatArray) -> None:
         """Add matrix @ vector to `out`; both must be contiguous and of the right length."""

@@ -18,6 +18,7 @@ from unpoison.protocols.assembly import TierResult, assemble, group_estimate, pr
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
 from unpoison.randomness import Generator
+from unpoison.registry import check_name
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -40,6 +41,8 @@ def estimate_dap(
     >>> bool(abs(estimate_dap(run.summary)["emf-star"].mean - run.truth) < 0.05)
     True
     """
+    for scheme in schemes:
+        check_name("method", scheme, SCHEMES)
     _require_dap(summary.plan)
     options = options or FilterOptions()
     tiers = range(len(summary.plan.all_tiers))
@@ -85,6 +88,7 @@ def _estimate(
 
 def _require_dap(plan: Plan) -> None:
     if plan.protocol != "dap":
-        raise InvalidParameter("method", f"must be baseline for a {plan.protocol} plan", "emf")
+        rule = "must be baseline or a defence for a baseline plan"
+        raise InvalidParameter("method", rule, "one of the schemes of DAP")
     if plan.categorical:
-        raise InvalidParameter("method", "emf needs a numerical mechanism", plan.mechanism)
+        raise InvalidParameter("method", "must be one that takes categories", plan.mechanism)

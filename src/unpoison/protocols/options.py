@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from unpoison.errors import InvalidParameter
@@ -40,15 +41,20 @@ class FilterOptions:
     max_iterations: int = MAX_ITERATIONS
 
     def __post_init__(self) -> None:
+        for name in ("gamma_sup", "suppression", "max_iterations"):
+            _check_number(name, getattr(self, name))
         check_gamma_sup(self.gamma_sup)
         check_name("weights", self.weights, WEIGHTS)
         check_name("side_rule", self.side_rule, SIDE_RULES)
         if isinstance(self.initial_mean, str):
             check_name("initial_mean", self.initial_mean, ("middle", "pessimistic"))
+        else:
+            _check_number("initial_mean", self.initial_mean)
         if not self.suppression >= 0:
             raise InvalidParameter("suppression", "must not be negative", self.suppression)
-        if self.max_iterations < 1:
-            raise InvalidParameter("max_iterations", "must be at least 1", self.max_iterations)
+        if self.max_iterations < 1 or self.max_iterations != int(self.max_iterations):
+            rule = "must be a whole number, at least 1"
+            raise InvalidParameter("max_iterations", rule, self.max_iterations)
 
     def initial_means(self, summary: Summary, group: int) -> dict[str, float]:
         """O' of one group for either poisoned side, in the mechanism's input domain."""
@@ -66,3 +72,8 @@ class FilterOptions:
         if not low <= given <= high:
             raise InvalidParameter("initial_mean", f"must be in [{low:g}, {high:g}]", given)
         return summary.plan.normalise_one(given)
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidParameter(name, "must be a finite number", repr(value))

@@ -1,0 +1,38 @@
+# Everything runs in an environment of its own: .venv is made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check docs bench clean
+
+demo: $(STAMP)  ## a poisoned collection of a million users, estimated by every method
+	$(BIN)/python -m unpoison.demo
+
+test: $(STAMP)  ## all tests and the examples in the docstrings
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs  ## the documentation, into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(STAMP)  ## speed and memory as ratios, into docs/performance.md
+	$(BIN)/unpoison bench --markdown docs/performance.md
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "unpoison needs Python 3.11 or newer; set PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) site demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
