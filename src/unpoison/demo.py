@@ -25,8 +25,8 @@ METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star")
 PICTURE = Path("demo") / "fit.png"
 EXPLANATION = """
 Ostrich averages everything. Trimming drops the upper half. EMF, EMF* and CEMF* estimate the
-attackers' share and values and take them out. mse/floor: mean squared error over {trials} collections,
-divided by what a linear estimator would reach that knows who attacks."""
+attackers' share and values and take them out. mse/floor: mean squared error over {trials}
+collections, divided by what a linear estimator would reach that knows who attacks."""
 
 
 def main() -> None:
