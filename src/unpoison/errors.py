@@ -32,19 +32,28 @@ class InvalidParameter(UnpoisonError, ValueError):
     """
 
     def __init__(self, parameter: str, rule: str, received: object) -> None:
-        super().__init__(f"{parameter} {rule}; received {received}")
+        super().__init__(parameter, rule, received)
         self.parameter = parameter
+        self.rule = rule
+        self.received = received
+
+    def __str__(self) -> str:
+        return f"{self.parameter} {self.rule}; received {self.received}"
 
 
 class InvalidRow(UnpoisonError, ValueError):
     """A row that the plan does not allow, with its number (from 1) and, once known, its file."""
 
     def __init__(self, rule: str, received: object, row: int, source: str = "") -> None:
-        place = f"{source}: row {row}" if source else f"row {row}"
-        super().__init__(f"{place}: {rule}; received {received}")
+        super().__init__(rule, received, row, source)
         self.rule = rule
         self.received = received
         self.row = row
+        self.source = source
+
+    def __str__(self) -> str:
+        place = f"{self.source}: row {self.row}" if self.source else f"row {self.row}"
+        return f"{place}: {self.rule}; received {self.received}"
 
     def at(self, source: str, rows_before: int) -> InvalidRow:
         """The same fault, placed in a file."""
@@ -63,7 +72,12 @@ class InvalidFile(UnpoisonError, ValueError):
     """A file that cannot be read as what it should be."""
 
     def __init__(self, path: object, fault: str) -> None:
-        super().__init__(f"{path}: {fault}")
+        super().__init__(path, fault)
+        self.path = path
+        self.fault = fault
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.fault}"
 
 
 class IncompatibleSummaries(UnpoisonError, ValueError):
@@ -78,7 +92,12 @@ class MissingExtra(UnpoisonError, ImportError):
     """An optional part is not installed; the message says how to get it."""
 
     def __init__(self, purpose: str, extra: str) -> None:
-        super().__init__(f"{purpose} needs an extra: pip install 'unpoison[{extra}]'")
+        super().__init__(purpose, extra)
+        self.purpose = purpose
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.purpose} needs an extra: pip install 'unpoison[{self.extra}]'"
 
 
 class ConvergenceWarning(UserWarning):

@@ -20,8 +20,8 @@ from unpoison.files import SUFFIXES
 from unpoison.summary import METADATA_KEY
 
 BATCH_ROWS = 2**18
-BLOCK_BYTES = 2**22
-"""How much of a CSV file is parsed at once."""
+BLOCK_BYTES = 2**20
+"""How much of a CSV file is parsed at once; some 30 such blocks are read ahead."""
 BUFFER_BYTES = 2**20
 """How much of a Parquet column is read at once, however large its row groups are."""
 NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
@@ -83,7 +83,7 @@ def _reason(fault: Exception, suffix: str) -> str:
 
 
 def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
-    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES) as file:
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
         if METADATA_KEY in (file.schema_arrow.metadata or {}):
             raise InvalidFile(path, "is a summary, which has no reports to read")
         _require_columns(path, columns, file.schema_arrow.names)
@@ -103,15 +103,17 @@ def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
     kinds = dict.fromkeys(columns, pa.string())
     options = pacsv.ConvertOptions(include_columns=columns, column_types=kinds)
     with _open_csv(path, options, blank_lines=len(present) > 1) as (reader, position):
+        done = 0
         for batch in reader:
-            yield batch, position()
+            done = max(done, position())
+            yield batch, done
 
 
 @contextmanager
 def _open_csv(
     path: Path, options: Any = None, blank_lines: bool = True
 ) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """A reader and its position in bytes. One thread, so that a fault knows its row.
+    """A reader and (about) its position in bytes. One thread, so that a fault knows its row.
 
     Blank lines are skipped, but for a file of one column: there they are missing values.
     """

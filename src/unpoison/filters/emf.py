@@ -1,4 +1,4 @@
-"""EMF, EMF* and CEMF* as problems for the EM loop."""
+"""EMF, EMF*, CEMF* and EMS as problems for the EM loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from unpoison.buckets import Buckets
 from unpoison.filters.em import Problem, tolerance
-from unpoison.filters.steps import Free, Imposed, Step
+from unpoison.filters.steps import Free, Imposed, Smoothed, Step
 from unpoison.registry import check_name
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
@@ -66,6 +66,10 @@ class GroupCounts:
         threshold = suppression * byzantine_fraction / (self.buckets.outputs / 2)
         kept = support & (found >= threshold)
         return self.emf_star(kept if kept.any() else support, byzantine_fraction)
+
+    def ems(self) -> Problem:
+        """EM with smoothing and no poison: the histogram behind reports that are trusted."""
+        return self._problem(np.zeros(self.buckets.outputs, dtype=bool), Smoothed())
 
     def _problem(self, support: BoolArray, step: Step) -> Problem:
         """Line 1 of Alg. 2: every bucket starts alike."""

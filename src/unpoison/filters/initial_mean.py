@@ -8,8 +8,8 @@ import numpy as np
 
 from unpoison.buckets import Buckets
 from unpoison.errors import InvalidParameter
-from unpoison.filters.em import Problem, maximise, tolerance
-from unpoison.filters.steps import Smoothed
+from unpoison.filters.em import maximise
+from unpoison.filters.emf import GroupCounts
 from unpoison.mechanisms import Mechanism, SquareWaveMechanism
 from unpoison.mechanisms.integer import IntegerWindowMechanism
 from unpoison.types import FloatArray, IntArray
@@ -77,10 +77,6 @@ def _is_square_wave(mechanism: Mechanism) -> bool:
 def _smoothed_mean(mechanism: Mechanism, kept: FloatArray) -> float:
     """The mean of the histogram that EMS finds behind the counts (Section V-D)."""
     buckets = Buckets.for_reports(mechanism, int(kept.sum()))
-    counts = np.add.reduceat(kept, buckets.cell_edges[:-1])
-    start = np.full(buckets.inputs, 1 / buckets.inputs)
-    nowhere = np.zeros(buckets.outputs)
-    stop = tolerance(mechanism.epsilon)
-    problem = Problem(buckets.transition, counts, start, nowhere, Smoothed(), stop)
-    (solution,) = maximise([problem])
+    counts = GroupCounts(buckets, np.add.reduceat(kept, buckets.cell_edges[:-1]))
+    (solution,) = maximise([counts.ems()])
     return float(solution.honest @ buckets.input_values / solution.honest.sum())
