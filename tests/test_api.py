@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,3 +286,23 @@ def test_a_summary_is_not_estimated_under_another_plan() -> None:
     mine, other = (unpoison.Plan.new(low=0, high=high) for high in (1, 2))
     with pytest.raises(InvalidParameter, match="plan must be the summary's own"):
         unpoison.estimate(unpoison.Summary.empty(mine), other)
+
+
+def test_estimate_leaves_invalid_reports_out_when_asked() -> None:
+    plan = unpoison.Plan.new(epsilon=0.5, min_epsilon=0.5, low=0, high=1)
+    table = {"group": [0, 0, 0], "value": [1.0, math.nan, 3.0]}
+    answer = unpoison.estimate(table, plan, method="ostrich", drop_invalid=True)
+    assert (answer.invalid, answer.reports) == (1, 2)
+    with pytest.raises(InvalidReport, match="row 2"):
+        unpoison.estimate(table, plan, method="ostrich")
+
+
+def test_plans_and_summaries_are_read_back_from_the_files_they_were_saved_in(
+    tmp_path: Path,
+) -> None:
+    plan = unpoison.Plan.new(epsilon=0.5, low=0, high=1)
+    plan.save(tmp_path / "plan.json")
+    assert unpoison.Plan.load(tmp_path / "plan.json") == plan
+    summary = unpoison.summarise(unpoison.perturb([0.1, 0.2, 0.7, 0.9], plan), plan)
+    summary.save(tmp_path / "today.summary")
+    assert unpoison.Summary.load(tmp_path / "today.summary") == summary

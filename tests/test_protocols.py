@@ -613,3 +613,14 @@ def test_without_an_attack_ostrich_reaches_the_floor_of_its_collection() -> None
         answer = estimate(run.summary, method="ostrich")
         ratios.append((answer.mean - run.truth) ** 2 / run.floor)
     assert abs(np.mean(ratios) - 1) < 5 * math.sqrt(2 / len(ratios))
+
+
+def test_a_tier_without_users_is_left_out() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, tiers=[{"epsilon": 0.5}])
+    values = np.random.default_rng(1).beta(2, 5, 20_000)
+    run = simulate(plan, values, "uniform:3C/4,C", 0.25, np.random.default_rng(2))
+    answer = estimate(run.summary)
+    assert [tier.epsilon for tier in answer.tiers] == [1.0]
+    assert {group.tier for group in answer.groups} == {0}
+    with pytest.raises(NotEnoughData, match="needs reports"):
+        estimate(Summary.empty(plan))

@@ -256,12 +256,12 @@ def test_the_floor_of_the_baseline_uses_both_reports_of_a_user() -> None:
 
 def test_the_floor_of_tiers_is_that_of_each_tiers_own_inputs() -> None:
     """With users of one tier all alike, grouping them adds nothing, however the others spread."""
-    keys = {"epsilon": 1.0, "min_epsilon": 1.0, "low": -1, "high": 1}
-    plan = Plan.new(**keys, tiers=[{"epsilon": 0.5, "min_epsilon": 0.5}])
+    small = {"epsilon": 0.5, "min_epsilon": 0.5}
+    plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=-1, high=1, tiers=[small])
     inputs = np.concatenate([np.linspace(-1, 1, 600), np.zeros(400)])
     tiers = np.repeat([0, 1], [600, 400])
-    main, small = plan.group_mechanisms
+    main, other = plan.group_mechanisms
     expected = 0.36 * main.variance(inputs[:600]).mean() / 600
-    expected += 0.16 * small.variance(inputs[600:]).mean() / 400
+    expected += 0.16 * other.variance(inputs[600:]).mean() / 400
     floor = oracle_floor(plan, inputs, np.array([600.0, 400.0]), tiers)
     assert floor == pytest.approx(expected, rel=1e-12)

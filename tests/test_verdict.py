@@ -54,3 +54,35 @@ def test_the_unfiltered_mean_is_right_when_everybody_is_honest() -> None:
 def test_the_false_alarm_shrinks_as_reports_grow() -> None:
     small, large = collected("none", 0.0, 4_000), collected("none", 0.0, 40_000)
     assert false_alarm(large, 2) < false_alarm(small, 2)
+
+
+def test_an_attack_that_a_rule_for_the_side_misses_is_still_noticed() -> None:
+    """All poison at C fools the rule of the variance: it finds nobody."""
+    plan = Plan.new(epsilon=0.5, low=0, high=1)
+    values = np.random.default_rng(1).beta(2, 5, 60_000)
+    summary = simulate(plan, values, "point:C", 0.25, np.random.default_rng(2)).summary
+    answer = estimate(summary, side_rule="variance")
+    assert answer.byzantine.side == "left"
+    assert answer.verdict.startswith("Somebody attacks")
+    assert "Poison on the right would explain the reports better" in answer.verdict
+    assert "explain the reports better" not in estimate(summary, side_rule="likelihood").verdict
+
+
+def test_attackers_who_behave_in_the_probing_group_are_noticed() -> None:
+    honest = simulate(PLAN, VALUES, "none", 0.0, np.random.default_rng(3)).summary
+    poisoned = simulate(PLAN, VALUES, "uniform:3C/4,C", 0.25, np.random.default_rng(3)).summary
+    counts = np.vstack([poisoned.counts[:2], honest.counts[2:]])
+    mixed = Summary(PLAN, counts, poisoned.sums[:2] + honest.sums[2:])
+    answer = estimate(mixed)
+    assert answer.verdict.startswith("Somebody attacks")
+    assert answer.fit["agreement_p_value"] < 1e-6
+
+
+def test_honest_groups_agree() -> None:
+    p_values = [
+        estimate(
+            simulate(PLAN, VALUES[:3_000], "none", 0.0, np.random.default_rng(seed)).summary
+        ).fit["agreement_p_value"]
+        for seed in range(40)
+    ]
+    assert min(p_values) > 1e-4

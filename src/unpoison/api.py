@@ -41,9 +41,16 @@ def summarise(reports: Any, plan: Plan, *, drop_invalid: bool = False) -> Summar
 
 
 def estimate(
-    data: Any, plan: Plan | None = None, method: str | None = None, **options: Any
+    data: Any,
+    plan: Plan | None = None,
+    method: str | None = None,
+    *,
+    drop_invalid: bool = False,
+    **options: Any,
 ) -> Estimate:
-    """The Estimate of a Summary, or of reports with their plan.
+    """The Estimate of a Summary, or of reports (as `summarise` takes them) with their plan.
+
+    `options` are those of `FilterOptions`, or of the defence that `method` names.
 
     >>> from unpoison import perturb
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
@@ -57,8 +64,8 @@ def estimate(
             raise InvalidParameter("plan", "must be the summary's own, or left out", "another")
         return estimate_summary(data, method, **options)
     if plan is None:
-        raise InvalidParameter("plan", "must be given with reports", None)
-    return estimate_summary(summarise(data, plan), method, **options)
+        raise InvalidParameter("plan", "must be given with reports", "nothing")
+    return estimate_summary(summarise(data, plan, drop_invalid=drop_invalid), method, **options)
 
 
 def _are_paths(reports: Any) -> bool:

@@ -153,6 +153,13 @@ class Plan:
         except InvalidParameter as fault:
             raise InvalidFile(path, str(fault)) from None
 
+    def save(self, path: str | Path) -> None:
+        """Write the full form to a file, whole or not at all."""
+        from unpoison.files import whole_file
+
+        with whole_file(path) as file:
+            file.write((self.to_json() + "\n").encode())
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the full form: equal plans, and only those, have equal fingerprints."""

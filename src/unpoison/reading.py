@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,33 +95,37 @@ def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]
 
 
 def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
-    """All columns as text: types guessed from a first block would fail on a later one."""
-    if path.is_file() and path.stat().st_size == 0:
-        raise InvalidFile(path, "is empty")
-    with _open_csv(path) as (reader, _):
-        present = reader.schema.names
-    _require_columns(path, columns, present)
-    kinds = dict.fromkeys(columns, pa.string())
-    options = pacsv.ConvertOptions(include_columns=columns, column_types=kinds)
-    with _open_csv(path, options, blank_lines=len(present) > 1) as (reader, position):
-        done = 0
-        for batch in reader:
-            done = max(done, position())
-            yield batch, done
-
-
-@contextmanager
-def _open_csv(
-    path: Path, options: Any = None, blank_lines: bool = True
-) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """A reader and (about) its position in bytes. One thread, so that a fault knows its row.
+    """All columns as text: types guessed from a first block would fail on a later one.
 
     Blank lines are skipped, but for a file of one column: there they are missing values.
     """
+    present = _csv_header(path)
+    _require_columns(path, columns, present)
+    kinds = dict.fromkeys(columns, pa.string())
+    options = pacsv.ConvertOptions(include_columns=columns, column_types=kinds)
+    done = 0
+    with path.open("rb") as file, _open_csv(file, options, len(present) > 1) as reader:
+        for batch in reader:
+            done = max(done, file.tell())
+            yield batch, done
+
+
+def _csv_header(path: Path) -> list[str]:
+    """The names of the columns, from the whole lines among the first bytes."""
+    with path.open("rb") as file:
+        head = file.read(BLOCK_BYTES)
+    if not head:
+        raise InvalidFile(path, "is empty")
+    lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
+    with _open_csv(io.BytesIO(lines or head)) as reader:
+        return list(reader.schema.names)
+
+
+def _open_csv(file: IO[bytes], options: Any = None, skip_blank: bool = True) -> Any:
+    """One thread, so that a fault knows its row."""
     reading = pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
-    parsing = pacsv.ParseOptions(ignore_empty_lines=blank_lines)
-    with path.open("rb") as file, pacsv.open_csv(file, reading, parsing, options) as reader:
-        yield reader, file.tell
+    parsing = pacsv.ParseOptions(ignore_empty_lines=skip_blank)
+    return pacsv.open_csv(file, reading, parsing, options)
 
 
 def _require_columns(path: Path, wanted: list[str], present: list[str]) -> None:

@@ -154,6 +154,13 @@ class Summary:
             raise ValueError("its counts do not add up to its number of reports")
         return cls(plan, counts, tuple(int(each) for each in head["sums"]), int(head["invalid"]))
 
+    def save(self, path: str | Path) -> None:
+        """Write the file form, whole or not at all."""
+        from unpoison.files import whole_file
+
+        with whole_file(path) as file:
+            file.write(self.to_bytes())
+
     @classmethod
     def load(cls, path: str | Path) -> Summary:
         """Read a summary file."""

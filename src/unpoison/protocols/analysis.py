@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from unpoison.errors import NotEnoughData
 from unpoison.estimate import Picture, numbers
 from unpoison.filters import GroupCounts, Probe, Problem, Solution, maximise, probe
 from unpoison.protocols.options import FilterOptions
@@ -28,6 +29,11 @@ class Analysis:
         self.summary = summary
         self.options = options
         self.groups = list(groups)
+        self.tier = next(
+            tier
+            for tier in range(len(summary.plan.all_tiers))
+            if self.groups[0] in summary.plan.tier_groups(tier)
+        )
         self.counts = {group: GroupCounts.of(summary, group) for group in self.groups}
         self._solved: dict[str, dict[int, Solution]] = {}
 
@@ -107,6 +113,16 @@ class Analysis:
         solutions = maximise(list(problems.values()), self.options.max_iterations)
         for (scheme, group), solution in zip(problems, solutions, strict=True):
             self._solved.setdefault(scheme, {})[group] = solution
+
+
+def analyses(summary: Summary, options: FilterOptions) -> list[Analysis]:
+    """One analysis a tier; a tier that nobody is in has nothing to say."""
+    plan, reports = summary.plan, summary.reports
+    tiers = [plan.tier_groups(tier) for tier in range(len(plan.all_tiers))]
+    present = [groups for groups in tiers if reports[list(groups)].any()]
+    if not present:
+        raise NotEnoughData("an estimate needs reports; received none")
+    return [Analysis(summary, groups, options) for groups in present]
 
 
 def decoded_average(summary: Summary, group: int) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from unpoison.estimate import Byzantine, Estimate, GroupEstimate, Histogram, TierEstimate, numbers
-from unpoison.protocols.analysis import Analysis, decoded_average
+from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.trust import trust_everybody
 from unpoison.protocols.verdict import verdict
-from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
 
 TierResult = tuple[TierEstimate, list[GroupEstimate]]
@@ -32,43 +32,30 @@ def assemble(
     groups = [group for _, details in results for group in details]
     mean = float(sum(tier.weight * tier.mean for tier in tiers))
     byzantine = _byzantine(summary, analyses)
-    unfiltered = unfiltered_mean(summary)
+    trusted = trust_everybody(summary, [analysis.groups for analysis in analyses])
     return Estimate(
         method=method,
         mean=mean,
         byzantine=byzantine,
         groups=tuple(groups),
         tiers=tuple(tiers),
-        fit={**fit, "unfiltered_mean": unfiltered},
+        fit={**fit, "unfiltered_mean": trusted.mean, "agreement_p_value": trusted.p_value},
         converged=all(group.converged for group in groups),
         users=summary.total_users,
         reports=int(summary.reports.sum()),
         invalid=summary.invalid,
-        verdict=verdict(byzantine, mean, unfiltered, summary, method, analyses[0].probing_group),
+        verdict=verdict(method, mean, byzantine, trusted, analyses[0]),
     )
 
 
-def unfiltered_mean(summary: Summary) -> float:
-    """What the same groups would say if everybody were trusted, in natural units."""
-    plan, total = summary.plan, 0.0
-    for tier in range(len(plan.all_tiers)):
-        groups = list(plan.tier_groups(tier))
-        reports, users = summary.reports[groups].astype(np.float64), summary.users[groups]
-        variances = np.array([plan.group_mechanisms[group].worst_variance for group in groups])
-        weights = group_weights("optimal", reports, users, variances)
-        means = np.array([decoded_average(summary, group) for group in groups])
-        total += float(weights @ means) * float(users.sum() / summary.users.sum())
-    return plan.natural(total)
-
-
 def group_estimate(
-    analysis: Analysis, scheme: str, tier: int, group: int, mean: float, weight: float
+    analysis: Analysis, scheme: str, group: int, mean: float, weight: float
 ) -> GroupEstimate:
     """One group's detail; `mean` is normalised."""
     summary, solution = analysis.summary, analysis.solution(scheme, group)
     return GroupEstimate(
         group=group,
-        tier=tier,
+        tier=analysis.tier,
         epsilon=summary.plan.all_groups[group].epsilon,
         users=float(summary.users[group]),
         reports=int(summary.reports[group]),

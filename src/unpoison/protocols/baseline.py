@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Estimate, TierEstimate
-from unpoison.protocols.analysis import Analysis, decoded_average
+from unpoison.protocols.analysis import Analysis, analyses, decoded_average
 from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
 from unpoison.protocols.options import FilterOptions
 from unpoison.summary import Summary
@@ -29,13 +29,12 @@ def estimate_baseline(summary: Summary, options: FilterOptions | None = None) ->
         rule = "must be emf, emf-star or cemf-star for a dap plan, not baseline"
         raise InvalidParameter("method", rule, plan.protocol)
     options = options or FilterOptions()
-    tiers = range(len(plan.all_tiers))
-    analyses = [Analysis(summary, plan.tier_groups(tier), options) for tier in tiers]
-    results = [_tier(analysis, tier) for tier, analysis in enumerate(analyses)]
-    return assemble(summary, "baseline", results, analyses, probing_fit(analyses[0]))
+    tiers = analyses(summary, options)
+    results = [_tier(analysis) for analysis in tiers]
+    return assemble(summary, "baseline", results, tiers, probing_fit(tiers[0]))
 
 
-def _tier(analysis: Analysis, tier: int) -> TierResult:
+def _tier(analysis: Analysis) -> TierResult:
     summary, plan = analysis.summary, analysis.summary.plan
     beta, alpha = analysis.groups
     if summary.reports[alpha] != summary.reports[beta]:
@@ -45,11 +44,11 @@ def _tier(analysis: Analysis, tier: int) -> TierResult:
         )
     found, mean = analysis.probe, _honest_mean(analysis)
     details = [
-        group_estimate(analysis, "emf", tier, beta, mean, 1.0),
-        group_estimate(analysis, "emf", tier, alpha, analysis.mean("emf", alpha), 0.0),
+        group_estimate(analysis, "emf", beta, mean, 1.0),
+        group_estimate(analysis, "emf", alpha, analysis.mean("emf", alpha), 0.0),
     ]
     combined = TierEstimate(
-        epsilon=plan.all_tiers[tier].epsilon,
+        epsilon=plan.all_tiers[analysis.tier].epsilon,
         mean=plan.natural(mean),
         weight=float(summary.users[beta]) * (1 - found.byzantine_fraction),
         byzantine_fraction=found.byzantine_fraction,

@@ -13,7 +13,7 @@ import numpy as np
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate, TierEstimate
 from unpoison.plan import Plan
-from unpoison.protocols.analysis import SCHEMES, Analysis
+from unpoison.protocols.analysis import SCHEMES, Analysis, analyses
 from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
@@ -45,14 +45,13 @@ def estimate_dap(
         check_name("method", scheme, SCHEMES)
     _require_dap(summary.plan)
     options = options or FilterOptions()
-    tiers = range(len(summary.plan.all_tiers))
-    analyses = [Analysis(summary, summary.plan.tier_groups(t), options) for t in tiers]
-    for analysis in analyses:
+    tiers = analyses(summary, options)
+    for analysis in tiers:
         analysis.solve(schemes)
-    return {scheme: _estimate(summary, scheme, analyses, options) for scheme in schemes}
+    return {scheme: _estimate(summary, scheme, tiers, options) for scheme in schemes}
 
 
-def aggregate(analysis: Analysis, scheme: str, tier: int, weights: str) -> TierResult:
+def aggregate(analysis: Analysis, scheme: str, weights: str) -> TierResult:
     """Stage 5: combine the group means of one tier (Alg. 5)."""
     summary, plan = analysis.summary, analysis.summary.plan
     groups = analysis.groups
@@ -63,11 +62,11 @@ def aggregate(analysis: Analysis, scheme: str, tier: int, weights: str) -> TierR
     shares = group_weights(weights, honest_reports, honest_users, variances)
     means = np.array([analysis.mean(scheme, g) for g in groups])
     details = [
-        group_estimate(analysis, scheme, tier, group, means[place], shares[place])
+        group_estimate(analysis, scheme, group, means[place], shares[place])
         for place, group in enumerate(groups)
     ]
     combined = TierEstimate(
-        epsilon=plan.all_tiers[tier].epsilon,
+        epsilon=plan.all_tiers[analysis.tier].epsilon,
         mean=plan.natural(float(shares @ means)),
         weight=float(honest_users.sum()),
         byzantine_fraction=analysis.probe.byzantine_fraction,
@@ -77,13 +76,11 @@ def aggregate(analysis: Analysis, scheme: str, tier: int, weights: str) -> TierR
 
 
 def _estimate(
-    summary: Summary, scheme: str, analyses: list[Analysis], options: FilterOptions
+    summary: Summary, scheme: str, tiers: list[Analysis], options: FilterOptions
 ) -> Estimate:
-    results = [
-        aggregate(analysis, scheme, tier, options.weights) for tier, analysis in enumerate(analyses)
-    ]
-    fit = {**probing_fit(analyses[0]), "weights": options.weights}
-    return assemble(summary, scheme, results, analyses, fit)
+    results = [aggregate(analysis, scheme, options.weights) for analysis in tiers]
+    fit = {**probing_fit(tiers[0]), "weights": options.weights}
+    return assemble(summary, scheme, results, tiers, fit)
 
 
 def _require_dap(plan: Plan) -> None:

@@ -6,10 +6,47 @@ import math
 
 from unpoison.buckets import Buckets
 from unpoison.estimate import Byzantine
+from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.trust import Trust
 from unpoison.summary import Summary
 
 MOST_ATTACKERS = 0.5
 DEVIATIONS = 3.0
+SURE = 1e-3
+"""The p-value under which groups do not agree, and the odds at which a side is the other one."""
+
+
+def verdict(
+    method: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
+) -> str:
+    """What a person should take from the estimate."""
+    summary = analysis.summary
+    share = f"{100 * byzantine.fraction:.1f} %"
+    value, plain = readable(mean, summary), readable(trusted.mean, summary)
+    ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
+    if byzantine.fraction >= MOST_ATTACKERS:
+        return (
+            f"{share} of users seem to be attackers. No method can tell the honest ones apart "
+            f"then: do not use the mean {value}."
+        )
+    if byzantine.fraction > false_alarm(summary, analysis.probing_group):
+        found = (
+            f"About {share} of users seem to send made-up values towards {ends[byzantine.side]}; "
+            f"without them the mean is {value}, with them it would be {plain}."
+        )
+    elif trusted.p_value < SURE:
+        found = (
+            f"Somebody attacks in a way that {method} does not see: it finds {share} attackers, "
+            "but the groups' averages differ by more than noise allows. Do not rely on the mean "
+            f"{value}."
+        )
+    else:
+        found = (
+            f"No clear attack: {method} takes {share} of users for attackers, no more than it does "
+            f"when there are none, and leaves them out. Its mean is {value}; if everybody is "
+            f"honest, {plain} is the better number."
+        )
+    return found + _other_side(analysis)
 
 
 def false_alarm(summary: Summary, group: int) -> float:
@@ -23,32 +60,16 @@ def false_alarm(summary: Summary, group: int) -> float:
     return DEVIATIONS / 2 * math.sqrt(buckets.outputs / reports)
 
 
-def verdict(
-    byzantine: Byzantine,
-    mean: float,
-    unfiltered: float,
-    summary: Summary,
-    method: str,
-    probing_group: int,
-) -> str:
-    """What a person should take from the estimate."""
-    share = f"{100 * byzantine.fraction:.1f} %"
-    value, plain = readable(mean, summary), readable(unfiltered, summary)
-    ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
-    if byzantine.fraction >= MOST_ATTACKERS:
-        return (
-            f"{share} of users seem to be attackers. No method can tell the honest ones apart "
-            f"then: do not use the mean {value}."
-        )
-    if byzantine.fraction <= false_alarm(summary, probing_group):
-        return (
-            f"No clear attack: {method} takes {share} of users for attackers, no more than it does "
-            f"when there are none, and leaves them out. Its mean is {value}; if everybody is "
-            f"honest, {plain} is the better number."
-        )
+def _other_side(analysis: Analysis) -> str:
+    """A warning where the counts speak for the side that was not chosen."""
+    chosen = analysis.probe.side
+    other = "left" if chosen == "right" else "right"
+    likelihoods = {side: each.likelihood for side, each in analysis.probe.solutions.items()}
+    if likelihoods[other] - likelihoods[chosen] < -math.log(SURE):
+        return ""
     return (
-        f"About {share} of users seem to send made-up values towards {ends[byzantine.side]}; "
-        f"without them the mean is {value}, with them it would be {plain}."
+        f" Poison on the {other} would explain the reports better, though: compare with the side "
+        "rule `likelihood`."
     )
 
 

@@ -1,0 +1,45 @@
+"""What the groups say if everybody is trusted, and whether they could all be honest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from unpoison.protocols.analysis import decoded_average
+from unpoison.protocols.weights import group_weights
+from unpoison.summary import Summary
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The unfiltered mean in natural units, and how likely honest groups differ as these do."""
+
+    mean: float
+    p_value: float
+
+
+def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
+    """Combine the plain averages of all groups, and test that they agree.
+
+    Groups are random, so honest groups have one mean. The sum of squared differences, each over a
+    bound of its variance (worst-case noise, the widest values), is at most χ² distributed then; so
+    the p-value is an upper bound. One group alone always agrees with itself.
+    """
+    plan, users = summary.plan, summary.users
+    mean = statistic = 0.0
+    for groups in tiers:
+        means = np.array([decoded_average(summary, group) for group in groups])
+        reports = summary.reports[groups].astype(np.float64)
+        noise = np.array([plan.group_mechanisms[group].worst_variance for group in groups])
+        weights = group_weights("optimal", reports, users[groups], noise)
+        combined = float(weights @ means)
+        mean += combined * float(users[groups].sum() / users.sum())
+        widest = (plan.group_mechanisms[0].input_high - plan.group_mechanisms[0].input_low) / 2
+        spread = noise / reports + widest**2 / users[groups]
+        centre = float((means / spread).sum() / (1 / spread).sum())
+        statistic += float(((means - centre) ** 2 / spread).sum())
+    degrees = sum(len(groups) - 1 for groups in tiers)
+    p_value = float(chi2.sf(statistic, degrees)) if degrees else 1.0
+    return Trust(plan.natural(mean), p_value)
