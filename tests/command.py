@@ -1,0 +1,69 @@
+"""The command line as tests call it: in this process, with what it printed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unpoison.cli import run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.out, parse_constant=_refuse_constant)
+        assert isinstance(found, dict)
+        return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise AssertionError(f"{name} is not JSON")
+
+
+@dataclass(frozen=True)
+class Command:
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: object) -> Outcome:
+        """Whatever happens."""
+        self.capsys.readouterr()
+        code = run([str(each) for each in arguments])
+        out, err = self.capsys.readouterr()
+        return Outcome(code, out, err)
+
+    def done(self, *arguments: object) -> Outcome:
+        """All is well: exit code 0, and nothing on standard error."""
+        outcome = self(*arguments)
+        assert (outcome.code, outcome.err) == (0, "")
+        return outcome
+
+    def refused(self, *arguments: object) -> str:
+        """Bad input: exit code 2, one line on standard error, nothing printed, nothing written."""
+        before = contents(Path.cwd())
+        outcome = self(*arguments)
+        assert outcome.code == 2, outcome
+        assert outcome.out == ""
+        assert outcome.err.startswith("unpoison: ")
+        assert outcome.err.count("\n") == 1
+        assert outcome.err.endswith("\n")
+        assert "Traceback" not in outcome.err
+        assert not outcome.err.rstrip().endswith(":")
+        assert contents(Path.cwd()) == before
+        return outcome.err
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Every file and folder below a folder, hidden ones too."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }

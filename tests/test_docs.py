@@ -1,0 +1,181 @@
+"""The documentation keeps up: what is not written down fails here, and what is written runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from unpoison import Plan, simulate
+from unpoison.attacks import attacks, parse_attack
+from unpoison.bench import benchmarks
+from unpoison.cli.app import app
+from unpoison.datasets import datasets
+from unpoison.defences import defences
+from unpoison.mechanisms import mechanisms
+from unpoison.methods import ALIASES, estimate_summary, method_names
+from unpoison.trials import Score
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "guide.md").read_text(encoding="utf-8")
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
+HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
+
+
+def section(command: str) -> str:
+    """What the page of the command line says under a command's heading."""
+    found = re.search(rf"^## {command}\n(.*?)(?=^## )", CLI, re.MULTILINE | re.DOTALL)
+    return found.group(1) if found else ""
+
+
+def paths(keys: dict[str, Any], above: str = "") -> Iterator[str]:
+    """The names of all fields, nested ones as `groups[].epsilon`; evidence is not looked into."""
+    for key, value in keys.items():
+        yield above + key
+        if isinstance(value, dict) and above != "fit.":
+            yield from paths(value, f"{above}{key}.")
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from paths(value[0], f"{above}{key}[].")
+
+
+def prose(text: str) -> str:
+    """A page without its code."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """The places in a page that a link may name."""
+    found = set()
+    for title, given in HEADING.findall(FENCE.sub("", text)):
+        plain = re.sub(r"[^\w\s-]", "", title.replace("`", "")).strip().lower()
+        found.add(given or re.sub(r"[-\s]+", "-", plain))
+    return found
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_and_option_is_documented(command: str) -> None:
+    text = section(command)
+    assert text, f"docs/cli.md has no section {command}"
+    for parameter in COMMANDS[command].params:
+        for name in parameter.opts:
+            shown = name if name.startswith("-") else name.upper()
+            assert re.search(rf"`{shown}\b", text), f"{command}: {shown} is not in docs/cli.md"
+
+
+def test_options_that_are_documented_exist() -> None:
+    for command, each in COMMANDS.items():
+        known = {name for parameter in each.params for name in parameter.opts}
+        rows = re.findall(r"^\| (`-[^|]*) \|", section(command), re.MULTILINE)
+        shown = {name for row in rows for name in re.findall(r"`(--?[a-z][\w-]*)", row)}
+        assert shown <= known, f"{command} has no {sorted(shown - known)}"
+
+
+@pytest.mark.parametrize("text", [GUIDE, CLI], ids=["guide", "cli"])
+@pytest.mark.parametrize(
+    "name", [*mechanisms, *attacks, *defences, *datasets, *method_names(), *ALIASES]
+)
+def test_every_registered_name_is_documented(name: str, text: str) -> None:
+    assert f"`{name}`" in text or f"`{name}:" in text
+
+
+@pytest.mark.parametrize("name", list(attacks))
+def test_every_parameter_of_an_attack_is_documented(name: str) -> None:
+    row = re.search(rf"^\| `{name}` \|.*$", GUIDE, re.MULTILINE)
+    assert row is not None
+    for field in fields(parse_attack(name)):  # type: ignore[arg-type]
+        assert f"`{field.name}`" in row.group()
+
+
+@pytest.mark.parametrize("name", list(benchmarks))
+def test_every_benchmark_is_documented(name: str) -> None:
+    assert f"`{name}`" in section("bench")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan.new(epsilon=1.0, low=0, high=1, tiers=[{"epsilon": 0.25}]),
+        Plan.new("k-rr", epsilon=1.0, categories=["a", "b"]),
+        Plan.new(epsilon=1.0, low=0, high=1, protocol="baseline"),
+    ],
+    ids=["tiers", "categories", "baseline"],
+)
+def test_every_key_of_a_plan_is_documented(plan: Plan) -> None:
+    for path in paths(plan.to_dict()):
+        name = path.replace("tiers[].groups[].", "groups[].")
+        assert f"`{name}`" in CLI, f"{name} is not in docs/cli.md"
+
+
+@pytest.mark.parametrize("method", method_names())
+def test_every_field_of_an_estimate_is_documented(method: str) -> None:
+    protocol = "baseline" if method == "baseline" else "dap"
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1, protocol=protocol)
+    values = np.linspace(0, 1, 2000)
+    run = simulate(plan, values, "none", 0, np.random.default_rng(1))
+    for path in paths(estimate_summary(run.summary, method).to_dict()):
+        assert f"`{path}`" in CLI, f"{path} is not in docs/cli.md"
+
+
+def test_every_field_of_a_score_is_documented() -> None:
+    for field in fields(Score):
+        assert f"`{field.name}`" in section("simulate")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_and_images_resolve(page: Path) -> None:
+    for target in LINK.findall(prose(page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{target} in {page.name}"
+
+
+def script(page: str) -> str:
+    """A page's Python blocks, and its commands in between, as one program."""
+    lines = ["import subprocess", "from unpoison.cli import run as command_line"]
+    for kind, body in FENCE.findall(page):
+        if kind == "python":
+            lines.append(body)
+        if kind == "console":
+            lines += commands(body)
+    return "\n".join(lines)
+
+
+def commands(body: str) -> Iterator[str]:
+    """Each command of a console block; one that is shown to complain must leave with code 2."""
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, output = part.replace("\\\n", " ").partition("\n")
+        words = shlex.split(command)
+        code = 2 if output.startswith("unpoison: ") else 0
+        if words[0] == "unpoison":
+            yield f"if command_line({words[1:]!r}) != {code}: raise SystemExit({command!r})"
+        else:
+            yield f"subprocess.run({words!r}, check=True)"
+
+
+@pytest.mark.parametrize("page", ["index.md", "guide.md", "cli.md"])
+def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
+    program = tmp_path / "page.py"
+    program.write_text(script((DOCS / page).read_text(encoding="utf-8")), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
