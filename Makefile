@@ -18,7 +18,7 @@ check: $(STAMP)  ## lint, format and types
 	$(BIN)/mypy
 
 docs: $(VENV)/.docs  ## the documentation, into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP)  ## speed and memory as ratios, into docs/performance.md
 	$(BIN)/unpoison bench --markdown docs/performance.md

@@ -24,7 +24,7 @@ from unpoison.mechanisms import (
     mechanisms,
 )
 from unpoison.mechanisms.base import MAX_EPSILON, PERTURB_BLOCK
-from unpoison.mechanisms.integer import INTEGER_BLOCK, IntegerWindow
+from unpoison.mechanisms.integer import IntegerWindow
 from unpoison.randomness import SystemGenerator, Words
 from unpoison.types import FloatArray, IntArray
 
@@ -392,11 +392,11 @@ def test_any_split_of_the_values_gives_the_same_reports(
 @every_mechanism
 def test_splits_across_the_blocks_inside_give_the_same_reports(name: str) -> None:
     mechanism = build(name, 1.0)
-    size = 2 * max(PERTURB_BLOCK, INTEGER_BLOCK) + 5
+    size = 2 * PERTURB_BLOCK + 5
     values = np.resize(inputs_of(mechanism), size)
     whole = mechanism.perturb(values, np.random.default_rng(3))
     rng = np.random.default_rng(3)
-    cuts = [1, PERTURB_BLOCK - 1, PERTURB_BLOCK + 2, 2 * INTEGER_BLOCK + 1]
+    cuts = [1, PERTURB_BLOCK - 1, PERTURB_BLOCK + 2, 2 * PERTURB_BLOCK + 1]
     parts = [mechanism.perturb(part, rng) for part in np.split(values, cuts)]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 

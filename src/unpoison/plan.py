@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -18,29 +17,26 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.budgets import Group, Tier, baseline_groups, dap_groups
+from unpoison.budgets import Group, Tier
 from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.exact import exact
 from unpoison.mechanisms import Mechanism, make, mechanisms
-from unpoison.registry import check_name, suggest
+from unpoison.plan_form import (
+    KEYS,
+    category_names,
+    cells_of,
+    groups_of,
+    number,
+    once_each,
+    refuse_unknown,
+    tier_dict,
+    tiers_of,
+)
+from unpoison.registry import check_name
 from unpoison.types import FloatArray
 
-DEFAULT_MIN_EPSILON = 1 / 16
 PROTOCOLS = ("dap", "baseline")
 MIN_CATEGORIES = 2
-MIN_CELLS = 2
-KEYS = (
-    "mechanism",
-    "protocol",
-    "epsilon",
-    "min_epsilon",
-    "low",
-    "high",
-    "categories",
-    "cells",
-    "groups",
-    "tiers",
-)
 
 
 @dataclass(frozen=True)
@@ -91,23 +87,23 @@ class Plan:
         """A plan from a short or full form; unknown keys are errors."""
         if not isinstance(keys, Mapping):
             raise InvalidParameter("plan", "must be a JSON object", type(keys).__name__)
-        _refuse_unknown(keys, KEYS, "plan")
+        refuse_unknown(keys, KEYS, "plan")
         for required in ("mechanism", "epsilon"):
             if required not in keys:
                 raise InvalidParameter("plan", f"needs the key {required!r}", sorted(keys))
-        epsilon = _number(keys, "epsilon")
+        epsilon = number(keys, "epsilon")
         protocol = str(keys.get("protocol", "dap"))
         categories = keys.get("categories")
         return cls(
             mechanism=str(keys["mechanism"]),
             epsilon=epsilon,
-            groups=_groups(keys, epsilon, protocol),
-            low=_number(keys, "low") if "low" in keys else None,
-            high=_number(keys, "high") if "high" in keys else None,
-            categories=None if categories is None else _categories(categories),
+            groups=groups_of(keys, epsilon, protocol),
+            low=number(keys, "low") if "low" in keys else None,
+            high=number(keys, "high") if "high" in keys else None,
+            categories=None if categories is None else category_names(categories),
             protocol=protocol,
-            cells=_cells(keys),
-            tiers=_tiers(keys.get("tiers", ()), protocol),
+            cells=cells_of(keys),
+            tiers=tiers_of(keys.get("tiers", ()), protocol),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +118,7 @@ class Plan:
             "categories": list(self.categories) if self.categories else None,
             "cells": None if self.categories else self.cells,
             "groups": [asdict(group) for group in self.groups],
-            "tiers": [_tier_dict(tier) for tier in self.tiers] or None,
+            "tiers": [tier_dict(tier) for tier in self.tiers] or None,
         }
         return {key: value for key, value in full.items() if value is not None}
 
@@ -130,7 +126,7 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """A plan from its JSON text."""
         try:
-            keys = json.loads(text, object_pairs_hook=_once_each)
+            keys = json.loads(text, object_pairs_hook=once_each)
         except InvalidParameter:
             raise
         except (ValueError, RecursionError) as fault:
@@ -269,103 +265,3 @@ class Plan:
             raise InvalidParameter("tiers", "must have epsilon below the plan's", tier.epsilon)
         if budgets.count(tier.epsilon) > 1:
             raise InvalidParameter("tiers", "must have different epsilon", tier.epsilon)
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, unless it names a key twice."""
-    keys = dict(pairs)
-    if len(keys) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise InvalidParameter("plan", "must name each key once", f"{repeated!r} twice")
-    return keys
-
-
-def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in keys:
-        if key not in known:
-            raise InvalidParameter(where, f"knows the keys {', '.join(known)}", suggest(key, known))
-
-
-def _number(keys: Mapping[str, Any], key: str) -> float:
-    """A finite number; adding 0 makes −0 plain, so that equal plans have one text."""
-    value = keys[key]
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    if not known or not abs(value) <= sys.float_info.max:
-        raise InvalidParameter(key, "must be a finite number", repr(value))
-    return float(value) + 0.0
-
-
-def _whole(keys: Mapping[str, Any], key: str) -> int:
-    number = _number(keys, key)
-    if number != int(number):
-        raise InvalidParameter(key, "must be a whole number", number)
-    return int(number)
-
-
-def _cells(keys: Mapping[str, Any]) -> int:
-    """The given number of cells; 0 stands for the mechanism's own."""
-    if "cells" not in keys:
-        return 0
-    cells = _whole(keys, "cells")
-    if cells < MIN_CELLS:
-        raise InvalidParameter("cells", f"must be at least {MIN_CELLS}", cells)
-    return cells
-
-
-def _categories(names: object) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, list | tuple):
-        raise InvalidParameter("categories", "must be a list of names", repr(names))
-    if any(not isinstance(name, str) or not name for name in names):
-        raise InvalidParameter("categories", "must be names, not empty", repr(names))
-    return tuple(names)
-
-
-def _groups(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[Group, ...]:
-    """The given groups, or the paper's for ε and ε0."""
-    if "groups" not in keys:
-        smallest = min(DEFAULT_MIN_EPSILON, epsilon)
-        if "min_epsilon" in keys:
-            smallest = _number(keys, "min_epsilon")
-        make_groups = baseline_groups if protocol == "baseline" else dap_groups
-        return make_groups(epsilon, smallest)
-    groups = keys["groups"]
-    if not isinstance(groups, list | tuple) or not groups:
-        raise InvalidParameter("groups", "must be a list with at least one group", repr(groups))
-    parsed = tuple(_group(group) for group in groups)
-    smallest = min(group.epsilon for group in parsed)
-    if "min_epsilon" in keys and _number(keys, "min_epsilon") != smallest:
-        rule = f"must be the smallest epsilon of the groups, {smallest:g}"
-        raise InvalidParameter("min_epsilon", rule, keys["min_epsilon"])
-    return parsed
-
-
-def _group(keys: Mapping[str, Any]) -> Group:
-    if not isinstance(keys, Mapping):
-        raise InvalidParameter("groups", "must hold objects", repr(keys))
-    fields = ("epsilon", "reports", "share")
-    _refuse_unknown(keys, fields, "a group")
-    for field in fields:
-        if field not in keys:
-            raise InvalidParameter("a group", f"needs the key {field!r}", sorted(keys))
-    return Group(_number(keys, "epsilon"), _whole(keys, "reports"), _number(keys, "share"))
-
-
-def _tiers(tiers: object, protocol: str) -> tuple[Tier, ...]:
-    if not isinstance(tiers, list | tuple):
-        raise InvalidParameter("tiers", "must be a list", repr(tiers))
-    return tuple(_tier(tier, protocol) for tier in tiers)
-
-
-def _tier(keys: Mapping[str, Any], protocol: str) -> Tier:
-    if not isinstance(keys, Mapping):
-        raise InvalidParameter("tiers", "must hold objects", repr(keys))
-    _refuse_unknown(keys, ("epsilon", "min_epsilon", "groups"), "a tier")
-    if "epsilon" not in keys:
-        raise InvalidParameter("a tier", "needs the key 'epsilon'", sorted(keys))
-    epsilon = _number(keys, "epsilon")
-    return Tier(epsilon, _groups(keys, epsilon, protocol))
-
-
-def _tier_dict(tier: Tier) -> dict[str, Any]:
-    return {"epsilon": tier.epsilon, "groups": [asdict(group) for group in tier.groups]}

@@ -47,9 +47,22 @@ class Mechanism(ABC):
         if not 2 <= self.cells <= MAX_CELLS:
             raise InvalidParameter("cells", f"must be from 2 to {MAX_CELLS}", self.cells)
 
-    @abstractmethod
     def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
-        """One report for each value, drawn so that any split of `values` draws the same."""
+        """One report for each value; any split of `values` into calls draws the same reports.
+
+        Block by block, while values, noise and reports fit in the processor's cache.
+        """
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self.check_inputs(values)
+        reports = np.empty_like(values)
+        for first in range(0, len(values), PERTURB_BLOCK):
+            block = slice(first, first + PERTURB_BLOCK)
+            self._perturb_block(values[block], rng, reports[block])
+        return reports
+
+    @abstractmethod
+    def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
+        """Draw a report for each value into `out`, from the generator's one stream."""
 
     @abstractmethod
     def decode(self, reports: FloatArray) -> FloatArray:

@@ -23,7 +23,6 @@ from unpoison.types import FloatArray, IntArray
 
 OUTSIDE_WEIGHT = 2**24
 FRACTION_BITS = 32
-INTEGER_BLOCK = 2**15
 
 
 def _below(total: int, candidates: Words, draw: WordSource) -> tuple[Words, Words]:
@@ -74,15 +73,10 @@ class IntegerWindow:
         beyond += np.where(beyond >= offset, self.window, 0)
         return np.where(inside, offset + weight // self.inside_weight, beyond)
 
-    def draw(self, fixed: IntArray, rng: Generator) -> FloatArray:
+    def draw(self, fixed: IntArray, rng: Generator) -> IntArray:
         """One report cell for each offset."""
         draw = word_source(rng)
-        reports = np.empty(len(fixed))
-        for first in range(0, len(fixed), INTEGER_BLOCK):
-            block = fixed[first : first + INTEGER_BLOCK]
-            words = draw(2 * len(block))
-            reports[first : first + INTEGER_BLOCK] = self.cells_from_words(block, words, draw)
-        return reports
+        return self.cells_from_words(fixed, draw(2 * len(fixed)), draw)
 
 
 class IntegerWindowMechanism(WindowMechanism):
@@ -118,11 +112,9 @@ class IntegerWindowMechanism(WindowMechanism):
         scale = (self.integer.offsets - 1) << FRACTION_BITS
         return np.rint(share * scale).astype(np.int64)
 
-    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+    def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
         """Cell numbers, drawn in integer arithmetic."""
-        values = np.asarray(values, dtype=np.float64)
-        self.check_inputs(values)
-        return self.integer.draw(self.fixed_offsets(values), rng)
+        out[:] = self.integer.draw(self.fixed_offsets(values), rng)
 
     def variance(self, values: FloatArray) -> FloatArray:
         """Exact for cells: the mixture over the two offsets that the input is rounded to."""
@@ -219,11 +211,9 @@ class IntegerRandomizedResponse(CategoricalMechanism):
         total = self.integer.total
         self._set_categories(self.integer.inside_weight / total, OUTSIDE_WEIGHT / total)
 
-    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+    def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
         """Category indices, drawn in integer arithmetic."""
-        values = np.asarray(values, dtype=np.float64)
-        self.check_inputs(values)
-        return self.integer.draw(values.astype(np.int64) << FRACTION_BITS, rng)
+        out[:] = self.integer.draw(values.astype(np.int64) << FRACTION_BITS, rng)
 
 
 def make(name: str, epsilon: float, cells: int | None = None) -> Mechanism:

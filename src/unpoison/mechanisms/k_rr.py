@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from unpoison.mechanisms.base import PERTURB_BLOCK, Mechanism, mechanisms
+from unpoison.mechanisms.base import Mechanism, mechanisms
 from unpoison.mechanisms.transition import DiagonalTransition, Transition
 from unpoison.randomness import Generator
 from unpoison.types import FloatArray
@@ -82,18 +82,9 @@ class RandomizedResponse(CategoricalMechanism):
         other = 1.0 / (math.exp(epsilon) + self.cells - 1)
         self._set_categories(math.exp(epsilon) * other, other)
 
-    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
+    def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
         """Keep the value with probability kept − other, else draw any category."""
-        values = np.asarray(values, dtype=np.float64)
-        self.check_inputs(values)
-        reports = np.empty_like(values)
-        for first in range(0, len(values), PERTURB_BLOCK):
-            block = slice(first, first + PERTURB_BLOCK)
-            reports[block] = self._perturb_block(values[block], rng)
-        return reports
-
-    def _perturb_block(self, values: FloatArray, rng: Generator) -> FloatArray:
         keep = self.kept - self.other
         uniform = rng.random(len(values))
         drawn = np.minimum(np.floor((uniform - keep) * (self.cells / (1 - keep))), self.cells - 1)
-        return np.where(uniform < keep, values, drawn)
+        out[:] = np.where(uniform < keep, values, drawn)

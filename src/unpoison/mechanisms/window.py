@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from unpoison.mechanisms.base import PERTURB_BLOCK, Mechanism
+from unpoison.mechanisms.base import Mechanism
 from unpoison.mechanisms.transition import Transition, WindowTransition
 from unpoison.randomness import Generator
 from unpoison.types import FloatArray
@@ -40,18 +40,10 @@ class WindowMechanism(Mechanism):
         share = (values - self.input_low) / (self.input_high - self.input_low)
         return self.output_low + share * travel
 
-    def perturb(self, values: FloatArray, rng: Generator) -> FloatArray:
-        """One uniform number a value, through the inverse of the report's distribution function."""
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.check_inputs(values)
-        reports = np.empty_like(values)
-        for first in range(0, len(values), PERTURB_BLOCK):
-            block = slice(first, first + PERTURB_BLOCK)
-            self._perturb_block(values[block], rng, reports[block])
-        return reports
-
     def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
-        """Inverse transform: slope 1/outside everywhere, but 1/inside while in the window.
+        """Invert the report's distribution function at one uniform number a value.
+
+        Its inverse has the slope 1/outside everywhere, but 1/inside while in the window:
 
         y = low + u/outside − (1/outside − 1/inside)·clip(u − outside·(l(v) − low), 0, inside·width)
         """

@@ -68,7 +68,7 @@ def _other_side(analysis: Analysis) -> str:
     if likelihoods[other] - likelihoods[chosen] < -math.log(SURE):
         return ""
     return (
-        f" Poison on the {other} would explain the reports better, though: compare with the side "
+        f" Poison on the {other} would explain the reports better: compare with the side "
         "rule `likelihood`."
     )
 
