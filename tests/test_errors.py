@@ -1,0 +1,131 @@
+"""One tree of errors, each of which says what, why and what came instead."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unpoison
+from unpoison import errors
+from unpoison.errors import (
+    ConvergenceWarning,
+    IncompatibleSummaries,
+    InvalidFile,
+    InvalidParameter,
+    InvalidReport,
+    InvalidRow,
+    InvalidValue,
+    MissingExtra,
+    NotEnoughData,
+    UnpoisonError,
+)
+
+WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
+ONE_OF_EACH: list[Exception] = [
+    UnpoisonError("anything"),
+    InvalidParameter("epsilon", "must be positive", -1),
+    InvalidRow("must be a row", "another", 3),
+    InvalidReport("value must be in [-1, 1]", 2.0, 7, "reports.csv"),
+    InvalidValue("values must be numbers", "a value above high", 7),
+    InvalidFile("reports.csv", "is empty"),
+    IncompatibleSummaries("plans differ"),
+    NotEnoughData("none"),
+    MissingExtra("drawing", "plots"),
+]
+
+
+def defined() -> dict[str, type]:
+    members = inspect.getmembers(errors, inspect.isclass)
+    return {name: each for name, each in members if each.__module__ == errors.__name__}
+
+
+def drawn() -> dict[str, str]:
+    """Each error of the drawing in the module's docstring, with the one it hangs on."""
+    branch = re.compile(r"^    ([│ ├└─]*)([A-Z]\w+)(?:  |$)")
+    parents: dict[str, str] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        if found := branch.match(line):
+            depth, name = len(found[1]) // 4, found[2]
+            path = [*path[:depth], name]
+            parents[name] = path[-2] if depth else ""
+    return parents
+
+
+def test_the_drawing_is_the_tree() -> None:
+    parents = drawn()
+    assert parents.keys() == defined().keys()
+    for name, parent in parents.items():
+        bases = [base.__name__ for base in defined()[name].__bases__]
+        if parent:
+            assert bases[0] == parent
+        else:
+            assert not set(bases) & defined().keys()
+
+
+def test_every_error_has_one_root_and_is_public() -> None:
+    for name, each in defined().items():
+        assert getattr(unpoison, name) is each
+        assert name in unpoison.__all__
+        assert issubclass(each, UnpoisonError) != issubclass(each, Warning)
+    assert issubclass(ConvergenceWarning, UserWarning)
+
+
+def test_errors_are_also_what_python_calls_them() -> None:
+    for each in defined().values():
+        if issubclass(each, UnpoisonError) and each is not UnpoisonError:
+            expected = ImportError if each is MissingExtra else ValueError
+            assert issubclass(each, expected)
+
+
+@given(WORDS, WORDS, st.one_of(st.none(), st.integers(), st.floats(), WORDS))
+def test_a_parameter_is_named_with_its_rule_and_what_came(
+    parameter: str, rule: str, received: object
+) -> None:
+    fault = InvalidParameter(parameter, rule, received)
+    assert str(fault) == f"{parameter} {rule}; received {received}"
+    assert fault.parameter == parameter
+
+
+@pytest.mark.parametrize("kind", [InvalidRow, InvalidReport, InvalidValue])
+@given(
+    row=st.integers(1, 10**12),
+    before=st.integers(0, 10**12),
+    rule=WORDS,
+    received=st.integers(),
+    source=WORDS,
+)
+def test_a_row_is_placed_in_its_file(
+    kind: type[InvalidRow], row: int, before: int, rule: str, received: int, source: str
+) -> None:
+    here = kind(rule, received, row)
+    there = here.at(source, before)
+    assert str(here) == f"row {row}: {rule}; received {received}"
+    assert type(there) is kind
+    assert there.row == row + before
+    assert str(there) == f"{source}: row {row + before}: {rule}; received {received}"
+    assert str(there.at(source, 0)) == str(there)
+
+
+def test_a_file_and_an_extra_are_named() -> None:
+    assert str(InvalidFile("a.csv", "is empty")) == "a.csv: is empty"
+    assert "pip install 'unpoison[plots]'" in str(MissingExtra("drawing", "plots"))
+
+
+def test_one_of_each_is_looked_at() -> None:
+    errors_seen = {type(each).__name__ for each in ONE_OF_EACH}
+    assert errors_seen == defined().keys() - {"ConvergenceWarning"}
+
+
+@pytest.mark.parametrize("fault", ONE_OF_EACH, ids=lambda fault: type(fault).__name__)
+def test_errors_travel_between_processes(fault: Exception) -> None:
+    for again in (pickle.loads(pickle.dumps(fault)), copy.copy(fault)):
+        assert type(again) is type(fault)
+        assert str(again) == str(fault)
+        assert vars(again) == vars(fault)
