@@ -159,7 +159,7 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("plan", "--hihg", "1"), ("--hihg", "--high")),
     (("estimate",), ("data",)),
     (("merge", "-o", "old.summary"), ("summaries",)),
-    ((*NEW_PLAN, "-e", "0"), ("epsilon must be in (0, 16]", "received 0")),
+    ((*NEW_PLAN, "-e", "0"), ("epsilon must be in [0.0001, 16]", "received 0")),
     ((*NEW_PLAN, "-e", "-1"), ("epsilon", "received -1")),
     ((*NEW_PLAN, "-e", "nan"), ("--epsilon", "number", "received 'nan'")),
     ((*NEW_PLAN, "-e", "1e400"), ("--epsilon", "number", "received '1e400'")),
@@ -187,7 +187,7 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ((*PERTURB, "--seed", "1.5"), ("--seed", "whole", "received '1.5'")),
     ((*PERTURB, "--user-column", "x"), ("--user-column", "must not", "received x")),
     ((*PERTURB, "--user-column", "y"), ("values.csv", "no column 'y'", "'x'")),
-    ((*PERTURB, "--budget-column", "x"), ("budgets", "at least", "received")),
+    ((*PERTURB, "--budget-column", "x"), ("--budget-column", "must not", "received x")),
     (("perturb", "none.csv", *PERTURB[2:]), ("none.csv: does not exist",)),
     (("perturb", ".", *PERTURB[2:]), ("is a folder",)),
     (("summarise", "reports.csv", "-o", "old.summary"), ("--plan",)),
@@ -516,6 +516,13 @@ def test_a_row_with_too_many_cells_is_placed_and_not_repeated(unpoison: Command)
     assert str(SECRET) not in line
 
 
+def test_a_first_row_that_is_no_header_is_not_repeated(unpoison: Command) -> None:
+    Path("bad.csv").write_text(f"{SECRET},ann\n50,bob\n")
+    line = unpoison.refused("perturb", "bad.csv", *PERTURB[2:])
+    has(line, "bad.csv: has no column 'x'", "header")
+    assert str(SECRET) not in line
+
+
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("value", ["secret", "", None, "None"])
 def test_unknown_categories_are_not_repeated(
@@ -544,7 +551,9 @@ def test_budgets_below_every_tier(unpoison: Command, suffix: str, budget: float 
     Path("plan.json").write_text(plan.to_json())
     write_table(f"bad{suffix}", {"x": [1.0, 2.0], "budget": [1.0, budget]})
     arguments = ("perturb", f"bad{suffix}", *PERTURB[2:], "--budget-column", "budget")
-    has(unpoison.refused(*arguments), "budgets", "0.5", "received")
+    line = unpoison.refused(*arguments)
+    has(line, f"bad{suffix}, column 'budget': row 2: ", "budgets", "0.5", "received")
+    assert "0.3" not in line
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison import Estimate, Plan, Simulation, Summary, estimate, simulate
+from unpoison import Estimate, Plan, Simulation, Summary, estimate, perturb, simulate, summarise
 from unpoison.bench import plain
 from unpoison.binning import Binner
 from unpoison.errors import ConvergenceWarning, InvalidParameter, NotEnoughData
@@ -364,9 +364,11 @@ def test_the_baseline_is_refused_for_a_dap_plan() -> None:
 def test_numerical_methods_are_refused_for_categories(method: str) -> None:
     plan = Plan.new(mechanism="k-rr", epsilon=1.0, min_epsilon=0.5, categories=["a", "b", "c"])
     values = ["a", "b", "c", "a"] * 100
-    run = simulate(plan, values, "none", 0, np.random.default_rng(1))
+    summary = summarise(perturb(values, plan, np.random.default_rng(1)), plan)
     with pytest.raises(InvalidParameter, match="method"):
-        estimate(run.summary, method=method)
+        estimate(summary, method=method)
+    with pytest.raises(InvalidParameter, match="must have numerical values to simulate"):
+        simulate(plan, values, "none", 0, np.random.default_rng(1))
 
 
 def thin_summary(in_last_group: int) -> Summary:

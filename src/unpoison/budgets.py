@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from unpoison.errors import InvalidParameter
 from unpoison.exact import decimal_at_most, exact, halvings
-from unpoison.mechanisms.base import MAX_EPSILON
+from unpoison.mechanisms.base import check_epsilon
 
 SHARE_TOLERANCE = 1e-9
 MIN_SHARE = 1e-6
@@ -23,7 +23,7 @@ class Group:
     share: float
 
     def __post_init__(self) -> None:
-        _check_epsilon("epsilon", self.epsilon)
+        check_epsilon("epsilon", self.epsilon)
         if self.reports < 1:
             raise InvalidParameter("reports", "must be at least 1", self.reports)
         if not MIN_SHARE <= self.share <= 1:
@@ -44,7 +44,7 @@ class Tier:
 
     def check(self, protocol: str) -> None:
         """No user's total may exceed ε; shares must add up."""
-        _check_epsilon("epsilon", self.epsilon)
+        check_epsilon("epsilon", self.epsilon)
         if protocol == "baseline":
             self._check_baseline()
         else:
@@ -106,12 +106,8 @@ def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
 
 
 def _check_budgets(epsilon: float, min_epsilon: float) -> None:
-    _check_epsilon("epsilon", epsilon)
-    _check_epsilon("min_epsilon", min_epsilon)
+    check_epsilon("epsilon", epsilon)
+    check_epsilon("min_epsilon", min_epsilon)
     if min_epsilon > epsilon:
         raise InvalidParameter("min_epsilon", f"must be at most epsilon {epsilon:g}", min_epsilon)
 
-
-def _check_epsilon(name: str, value: float) -> None:
-    if not (math.isfinite(value) and 0 < value <= MAX_EPSILON):
-        raise InvalidParameter(name, f"must be in (0, {MAX_EPSILON:g}]", value)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
 from unpoison.budgets import Group
+from unpoison.exact import exact
 from unpoison.plan import Plan
 from unpoison.randomness import Generator, word_source
 from unpoison.types import IntArray
@@ -20,25 +22,39 @@ def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
     >>> group_sizes(Plan.new(epsilon=0.25, low=0, high=1).groups, 10).tolist()
     [3, 3, 4]
     """
-    ends = _ends(groups, np.array([users]))[0]
-    sizes: IntArray = np.diff(ends, prepend=0)
-    return sizes
+    ends = np.floor(np.cumsum([group.share for group in groups]) * users + ROUNDING)
+    ends[-1] = users
+    return np.diff(ends, prepend=0).astype(np.int64)
 
 
-def _ends(groups: tuple[Group, ...], users: IntArray) -> IntArray:
-    """Running totals of the group sizes, for each number of users."""
-    shares = np.cumsum([group.share for group in groups])
-    ends: IntArray = np.floor(shares * users[:, None] + ROUNDING).astype(np.int64)
-    ends[:, -1] = users
-    return ends
+def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """All users at once, as a simulation has them: which ones are in each group of the plan.
+
+    Each tier's users are shuffled and cut into groups of the planned sizes; in the baseline every
+    user is in both groups.
+
+    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> [len(part) for part in partition(plan, np.zeros(9), np.random.default_rng(1))]
+    [3, 3, 3]
+    """
+    members: list[IntArray] = []
+    for tier, each in enumerate(plan.all_tiers):
+        users = rng.permutation(np.flatnonzero(tiers == tier))
+        if plan.protocol == "baseline":
+            members += [users, users]
+        else:
+            ends = np.cumsum(group_sizes(each.groups, len(users)))
+            members += np.split(users, ends[:-1])
+    return members
 
 
 class GroupAssigner:
-    """Assigns users of one tier as they come, in shuffled blocks.
+    """Assigns users of one tier as they come, as a device or a collector must.
 
-    A block is as small as gives every group a place: with equal shares, as many users as groups. So
-    groups are balanced at all times, and the order within each block is drawn anew. The answer for
-    a user does not depend on how many users are asked for at once.
+    With equal shares users are taken in blocks of as many as there are groups, each block in an
+    order of its own, so that groups are balanced at all times. With unequal shares each user is
+    drawn alone. Either way every user, the first one too, is in a group with the probability of its
+    share, and the answer does not depend on how many users are asked for at once.
 
     >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
     >>> groups = GroupAssigner(plan, 0, np.random.default_rng(1)).assign(300)
@@ -48,27 +64,34 @@ class GroupAssigner:
 
     def __init__(self, plan: Plan, tier: int, rng: Generator) -> None:
         self.draw = word_source(rng)
-        self.groups = plan.all_tiers[tier].groups
         self.first = plan.tier_groups(tier).start
-        smallest = min(group.share for group in self.groups)
-        self.block = math.ceil(1 / smallest - ROUNDING)
-        self.given = 0
+        shares = [group.share for group in plan.all_tiers[tier].groups]
+        self.count = len(shares)
+        self.equal = len(set(shares)) == 1
+        self.bounds = _word_bounds(shares)
         self.waiting = np.empty(0, dtype=np.int64)
 
     def assign(self, users: int) -> IntArray:
         """Groups for the next `users` users."""
+        if not self.equal:
+            return self.first + np.searchsorted(self.bounds, self.draw(users), side="right")
         missing = max(0, users - len(self.waiting))
-        blocks = self._blocks(math.ceil(missing / self.block))
-        groups = np.concatenate([self.waiting, blocks])
+        groups = np.concatenate([self.waiting, self._blocks(math.ceil(missing / self.count))])
         self.waiting = groups[users:]
         return groups[:users]
 
     def _blocks(self, count: int) -> IntArray:
-        """Places from the plan's running totals, so that rounding never adds up; then shuffled."""
-        users = self.given + np.arange(count + 1) * self.block
-        self.given = int(users[-1])
-        places = np.diff(np.diff(_ends(self.groups, users), prepend=0, axis=1), axis=0)
-        numbers = np.tile(np.arange(len(self.groups)) + self.first, count)
-        ordered = np.repeat(numbers, places.ravel()).reshape(count, self.block)
-        shuffle = np.argsort(self.draw(count * self.block).reshape(count, self.block), axis=1)
-        return np.take_along_axis(ordered, shuffle, axis=1).ravel()
+        """Shuffled blocks, end to end."""
+        words = self.draw(count * self.count).reshape(count, self.count)
+        return self.first + np.argsort(words, axis=1).ravel()
+
+
+def _word_bounds(shares: list[float]) -> np.ndarray:
+    """Where a uniform 64-bit word passes from one group to the next, from exact shares."""
+    total = sum((exact(share) for share in shares), Fraction(0))
+    running = Fraction(0)
+    bounds = []
+    for share in shares[:-1]:
+        running += exact(share)
+        bounds.append(math.floor(running / total * 2**64))
+    return np.array(bounds, dtype=np.uint64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -141,7 +142,7 @@ class Plan:
     def load(cls, path: str | Path) -> Plan:
         """Read a plan file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as fault:
             raise InvalidFile(path, f"cannot be read as a plan ({fault})") from None
         try:
@@ -247,7 +248,7 @@ class Plan:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:
             raise InvalidParameter("categories", "must be at least 2", len(self.categories))
-        repeated = {name for name in self.categories if self.categories.count(name) > 1}
+        repeated = [name for name, times in Counter(self.categories).items() if times > 1]
         if repeated:
             raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
 

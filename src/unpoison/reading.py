@@ -131,10 +131,25 @@ def _open_csv(file: IO[bytes], options: Any = None, skip_blank: bool = True) -> 
 def _require_columns(path: Path, wanted: list[str], present: list[str]) -> None:
     for name in wanted:
         if name not in present:
-            shown = ", ".join(map(short, present[:8])) + (", …" if len(present) > 8 else "")
-            raise InvalidFile(path, f"has no column {name!r}; its columns are {shown}")
+            raise InvalidFile(path, f"has no column {name!r}; {_column_names(present)}")
         if present.count(name) > 1:
             raise InvalidFile(path, f"has the column {name!r} more than once")
+
+
+def _column_names(present: list[str]) -> str:
+    """The names of the columns, unless they look like data: a value must not be repeated."""
+    if any(_is_number(name) for name in present):
+        return f"its {len(present)} columns have numbers for names: does it lack a header?"
+    shown = ", ".join(map(short, present[:8])) + (", …" if len(present) > 8 else "")
+    return f"its columns are {shown}"
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _array(path: Path, table: Any, name: str, text: bool) -> np.ndarray:

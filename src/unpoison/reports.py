@@ -10,7 +10,6 @@ import numpy as np
 from unpoison.errors import InvalidParameter, InvalidValue
 from unpoison.grouping import GroupAssigner
 from unpoison.plan import Plan
-from unpoison.protocols.dap import perturb_group
 from unpoison.randomness import Generator, SystemGenerator
 from unpoison.types import FloatArray, IntArray
 
@@ -95,6 +94,17 @@ def perturb(values: Any, plan: Plan, rng: Generator | None = None, budgets: Any 
     return Reporter(plan, rng).report(values, budgets)
 
 
+def perturb_group(plan: Plan, group: int, inputs: FloatArray, rng: Generator) -> FloatArray:
+    """Stage 2 of DAP: all reports of a group's users, user by user, from normalised values.
+
+    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> len(perturb_group(plan, 2, np.zeros(10), np.random.default_rng(1)))
+    40
+    """
+    repeated = np.repeat(inputs, plan.all_groups[group].reports)
+    return plan.group_mechanisms[group].perturb(repeated, rng)
+
+
 def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
     """The tier of each user: the largest ε that the personal budget allows."""
     if budgets is None:
@@ -106,12 +116,12 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
     if budgets.shape != (users,):
         raise InvalidParameter("budgets", f"must be one a user, {users}", budgets.shape)
     found = {float(each): plan.tier_for_budget(float(each)) for each in np.unique(budgets)}
-    refused = [budget for budget, tier in found.items() if tier is None]
-    if refused:
+    tiers = [found[float(each)] if not np.isnan(each) else None for each in budgets]
+    if None in tiers:
         smallest = min(tier.epsilon for tier in plan.all_tiers)
-        rule = f"must be at least the smallest tier's epsilon {smallest:g}"
-        raise InvalidParameter("budgets", rule, refused[0])
-    return np.array([found[float(each)] for each in budgets], dtype=np.int64)
+        rule = f"budgets must be at least the smallest tier's epsilon {smallest:g}"
+        raise InvalidValue(rule, "less, or not a number", tiers.index(None) + 1)
+    return np.array(tiers, dtype=np.int64)
 
 
 def checked_values(plan: Plan, values: Any) -> FloatArray:

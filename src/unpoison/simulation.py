@@ -12,10 +12,9 @@ from unpoison.attacks import Attack, Target, parse_attack
 from unpoison.binning import Binner
 from unpoison.errors import InvalidParameter
 from unpoison.floor import oracle_floor
-from unpoison.grouping import group_sizes
+from unpoison.grouping import partition
 from unpoison.plan import Plan
-from unpoison.protocols.dap import perturb_group
-from unpoison.reports import checked_values, tiers_of
+from unpoison.reports import checked_values, perturb_group, tiers_of
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray
 
@@ -98,6 +97,8 @@ class Crowd:
         if not 0 <= byzantine_fraction < 0.5:
             rule = "must be in [0, 1/2): more attackers than that outvote the honest users"
             raise InvalidParameter("byzantine_fraction", rule, byzantine_fraction)
+        if plan.categorical:
+            raise InvalidParameter("plan", "must have numerical values to simulate", plan.mechanism)
         attack = parse_attack(attack)
         inputs = plan.normalise(checked_values(plan, values))
         if len(inputs) < len(plan.all_groups):
@@ -106,7 +107,7 @@ class Crowd:
         attackers = np.zeros(len(inputs), dtype=bool)
         count = round(byzantine_fraction * len(inputs)) if attack.active else 0
         attackers[streams[-1].permutation(len(inputs))[:count]] = True
-        members = _members(plan, tiers_of(plan, len(inputs), budgets), streams[-2])
+        members = partition(plan, tiers_of(plan, len(inputs), budgets), streams[-2])
         seeds = streams[-1].integers(2**63, size=len(members)).tolist()
         return cls(plan, inputs, attack, attackers, members, streams[:-2], seeds, shared_poison)
 
@@ -144,24 +145,21 @@ class Crowd:
         return oracle_floor(self.plan, self.inputs[honest], honest_users, tiers[honest])
 
     def _poison(self, group: int) -> FloatArray:
-        """What the attackers of a group send, as often as its honest users."""
+        """What the attackers of a group send, as often as its honest users.
+
+        In the baseline with shared poison, the second report repeats the value of the first.
+        """
         attackers = int(self.attackers[self.members[group]].sum())
         count = attackers * self.plan.all_groups[group].reports
-        copied = self.plan.protocol == "baseline" and self.shared_poison
-        source = group - group % 2 if copied else group
-        target = Target(self.plan.group_mechanisms[source], self.honest_mean)
-        rng = np.random.default_rng(self.poison_seeds[source])
-        return self.attack.poison(target, count, rng) if count else np.empty(0)
+        if not count:
+            return np.empty(0)
+        repeats = self.plan.protocol == "baseline" and self.shared_poison and group % 2 == 1
+        source = group - 1 if repeats else group
+        target, own = self._target(source), self._target(group)
+        reports = self.attack.poison(
+            target, count, np.random.default_rng(self.poison_seeds[source])
+        )
+        return own.report(own.mechanism.place(target.position_of(reports))) if repeats else reports
 
-
-def _members(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[IntArray]:
-    """A random partition of each tier's users into groups of the planned sizes."""
-    members: list[IntArray] = []
-    for tier, each in enumerate(plan.all_tiers):
-        users = rng.permutation(np.flatnonzero(tiers == tier))
-        if plan.protocol == "baseline":
-            members += [users, users]
-        else:
-            ends = np.cumsum(group_sizes(each.groups, len(users)))
-            members += np.split(users, ends[:-1])
-    return members
+    def _target(self, group: int) -> Target:
+        return Target(self.plan.group_mechanisms[group], self.honest_mean)

@@ -72,6 +72,11 @@ class Summary:
         """The sum of a group's reports."""
         return self.sums[group] / FIXED_POINT
 
+    def decoded_average(self, group: int) -> float:
+        """The plain average of a group's decoded reports, from the exact sum; normalised."""
+        average = self.sum(group) / float(self.reports[group])
+        return float(self.plan.group_mechanisms[group].decode(np.array(average)))
+
     def __add__(self, other: Summary) -> Summary:
         if not isinstance(other, Summary):
             return NotImplemented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,14 @@ def reduce_to_biased(poison: Any, mean: float) -> FloatArray:
         raise InvalidParameter("poison", "must be finite numbers", "NaN or infinity")
     direction = -1.0 if deviations.sum() <= 0 else 1.0
     towards = deviations * direction
-    stronger = np.sort(towards[towards >= 0]).tolist()
-    weaker = sorted(towards[towards < 0].tolist())
-    for value in weaker:
+    stronger = (-towards[towards >= 0]).tolist()
+    heapq.heapify(stronger)
+    for value in np.sort(towards[towards < 0]).tolist():
         merged = value
         while merged < 0 and stronger:
-            merged += stronger.pop()
-        _insert(stronger, max(merged, 0.0))
-    return mean + direction * np.array(stronger)
-
-
-def _insert(ordered: list[float], value: float) -> None:
-    ordered.insert(int(np.searchsorted(ordered, value)), value)
+            merged -= heapq.heappop(stronger)
+        heapq.heappush(stronger, min(-merged, 0.0))
+    return mean - direction * np.sort(stronger)[::-1]
 
 
 def utility_max(byzantine: float, honest: float, C: float, mean: float) -> float:

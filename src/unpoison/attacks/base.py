@@ -26,12 +26,16 @@ class Target:
     def position(self, formula: str) -> float:
         """A position in the report domain, written in terms of C, O, b, L and R."""
         names = {"O": self.honest_mean, **self.mechanism.landmarks()}
-        place = self.mechanism.place(evaluate(formula, names))
+        place = float(self.mechanism.place(np.array(evaluate(formula, names))))
         low, high = self.mechanism.output_low, self.mechanism.output_high
         slack = DOMAIN_TOLERANCE * (high - low)
         if not low - slack <= place <= high + slack:
             raise InvalidParameter("position", "must be in the output domain", repr(formula))
         return min(max(place, low), high)
+
+    def position_of(self, reports: FloatArray) -> FloatArray:
+        """Where reports stand, in the paper's report units."""
+        return self.mechanism.position(reports + 0.5 if self.mechanism.discrete else reports)
 
     def report(self, positions: FloatArray) -> FloatArray:
         """Positions as reports that the collector accepts: whole cells where reports are cells."""

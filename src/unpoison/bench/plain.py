@@ -128,7 +128,7 @@ def poison_range(buckets: Buckets, side: str, initial_mean: float) -> BoolArray:
     """The last (left: first) ⌈d'(C−O')/2C⌉ buckets, with O' in the units of the reports."""
     mechanism = buckets.mechanism
     low, high = mechanism.output_low, mechanism.output_high
-    at = mechanism.place(initial_mean)
+    at = float(mechanism.place(np.array(initial_mean)))
     part = (high - at) / (high - low) if side == "right" else (at - low) / (high - low)
     size = math.ceil(round(buckets.outputs * part, 9))
     support = np.zeros(buckets.outputs, dtype=bool)

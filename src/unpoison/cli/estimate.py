@@ -12,13 +12,13 @@ from unpoison.errors import InvalidFile, InvalidParameter
 
 
 def initial_mean(text: str) -> str | float:
-    """`middle`, `pessimistic`, or a number in natural units."""
-    if text in ("middle", "pessimistic"):
+    """`middle`, `pessimistic`, `ems`, or a number in natural units."""
+    if text in ("middle", "pessimistic", "ems"):
         return text
     try:
         return number(text)
     except typer.BadParameter:
-        rule = "must be middle, pessimistic or a number"
+        rule = "must be middle, pessimistic, ems or a number"
         raise InvalidParameter("--initial-mean", rule, repr(text)) from None
 
 
@@ -56,7 +56,7 @@ def estimate(
         typer.Option(
             "--initial-mean",
             show_default="middle",
-            help="O': middle, pessimistic (Thm. 2), or a value.",
+            help="O': middle, pessimistic (Thm. 2), ems (Section V-D), or a value.",
         ),
     ] = None,
     gamma_sup: Annotated[

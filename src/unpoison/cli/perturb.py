@@ -44,7 +44,7 @@ def perturb(
     from unpoison.reports import Reporter
 
     agreed = Plan.load(plan)
-    _check(values, output, column, user_column)
+    _check(values, output, column, user_column, budget_column)
     reporter = Reporter(agreed, None if seed is None else np.random.default_rng(seed))
     whole = agreed.group_mechanisms[0].discrete
     users = rows = 0
@@ -63,7 +63,9 @@ def perturb(
     _show(users, rows, output, json)
 
 
-def _check(values: Path, output: Path, column: str, user_column: str | None) -> None:
+def _check(
+    values: Path, output: Path, column: str, user_column: str | None, budget_column: str | None
+) -> None:
     from unpoison.files import SUFFIXES, check_output
 
     check_output(output, "--output", SUFFIXES)
@@ -73,8 +75,9 @@ def _check(values: Path, output: Path, column: str, user_column: str | None) -> 
         )
     if output.exists() and output.samefile(values):
         raise InvalidParameter("--output", "must not be the file of the values", output)
-    if user_column == column:
-        raise InvalidParameter("--user-column", "must not be the column of the values", column)
+    for option, other in (("--user-column", user_column), ("--budget-column", budget_column)):
+        if other == column:
+            raise InvalidParameter(option, "must not be the column of the values", column)
 
 
 def _reports(
@@ -94,7 +97,8 @@ def _reports(
             try:
                 made = reporter.report(part[column], part.get(budget_column or ""))
             except InvalidValue as fault:
-                place = f"{values}, column {column!r}"
+                at_fault = budget_column if fault.rule.startswith("budgets") else column
+                place = f"{values}, column {at_fault!r}"
                 raise fault.at(place, batch.rows_before + first) from None
             yield part, made, batch.bytes_read - seen
             seen = batch.bytes_read

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpoison.defences.base import Defence, defences
-from unpoison.protocols.analysis import decoded_average
 from unpoison.summary import Summary
 
 
@@ -27,7 +26,7 @@ class Ostrich(Defence):
         """Groups weigh as many as they have reports."""
         reports = summary.reports
         present = np.flatnonzero(reports)
-        averages = np.array([decoded_average(summary, int(group)) for group in present])
+        averages = np.array([summary.decoded_average(int(group)) for group in present])
         return float(averages @ reports[present] / reports.sum())
 
     def describe(self) -> str:

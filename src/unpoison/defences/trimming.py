@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from unpoison.defences.base import Defence, defences, pooled
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.filters.emf import SIDES
-from unpoison.filters.initial_mean import without_extremes
 from unpoison.registry import check_name
+from unpoison.sides import SIDES, without_extremes
 from unpoison.summary import Summary
 
 

@@ -2,7 +2,7 @@
 
 from unpoison.filters.em import MAX_ITERATIONS, Problem, Solution, maximise, tolerance
 from unpoison.filters.emf import GroupCounts
-from unpoison.filters.initial_mean import middle_of_inputs, pessimistic_mean
+from unpoison.filters.initial_mean import middle_of_inputs, pessimistic_mean, smoothed_mean
 from unpoison.filters.probing import Probe, probe
 from unpoison.filters.steps import Free, Imposed, Smoothed
 
@@ -19,5 +19,6 @@ __all__ = [
     "middle_of_inputs",
     "pessimistic_mean",
     "probe",
+    "smoothed_mean",
     "tolerance",
 ]

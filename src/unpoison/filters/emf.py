@@ -11,10 +11,10 @@ from unpoison.buckets import Buckets
 from unpoison.filters.em import Problem, tolerance
 from unpoison.filters.steps import Free, Imposed, Smoothed, Step
 from unpoison.registry import check_name
+from unpoison.sides import SIDES
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
 
-SIDES = ("left", "right")
 DEFAULT_SUPPRESSION = 0.5
 ROUNDING = 1e-9
 
@@ -38,7 +38,7 @@ class GroupCounts:
         check_name("side", side, SIDES)
         mechanism, outputs = self.buckets.mechanism, self.buckets.outputs
         width = mechanism.output_high - mechanism.output_low
-        right = (mechanism.output_high - mechanism.place(initial_mean)) / width
+        right = (mechanism.output_high - float(mechanism.place(np.array(initial_mean)))) / width
         share = right if side == "right" else 1 - right
         size = min(max(math.ceil(outputs * share - ROUNDING), 1), outputs)
         places = np.arange(outputs)

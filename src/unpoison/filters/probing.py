@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unpoison.filters.em import MAX_ITERATIONS, Solution, maximise
-from unpoison.filters.emf import SIDES, GroupCounts
+from unpoison.filters.emf import GroupCounts
 from unpoison.registry import check_name
+from unpoison.sides import SIDES
 
 SIDE_RULES = ("variance", "likelihood")
 

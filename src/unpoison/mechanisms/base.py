@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -14,10 +13,18 @@ from unpoison.randomness import Generator
 from unpoison.registry import Registry
 from unpoison.types import FloatArray
 
+MIN_EPSILON = 1e-4
 MAX_EPSILON = 16.0
 DEFAULT_CELLS = 2**14
 MAX_CELLS = 2**20
 PERTURB_BLOCK = 2**15
+
+
+def check_epsilon(name: str, epsilon: float) -> None:
+    """Refuse budgets that mean nothing (not positive) or nothing in practice (tiny, huge)."""
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        rule = f"must be in [{MIN_EPSILON:g}, {MAX_EPSILON:g}]"
+        raise InvalidParameter(name, rule, epsilon)
 
 
 class Mechanism(ABC):
@@ -40,8 +47,7 @@ class Mechanism(ABC):
     output_high: float
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:
-        if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
-            raise InvalidParameter("epsilon", f"must be in (0, {MAX_EPSILON:g}]", epsilon)
+        check_epsilon("epsilon", epsilon)
         self.epsilon = epsilon
         self.cells = self.default_cells if cells is None else cells
         if not 2 <= self.cells <= MAX_CELLS:
@@ -89,9 +95,13 @@ class Mechanism(ABC):
         """Names that ranges of poison are written in, such as C, with their values."""
         return {"L": self.output_low, "R": self.output_high}
 
-    def place(self, position: float) -> float:
-        """Where a position that is written in the paper's report units stands in ours."""
+    def place(self, position: FloatArray) -> FloatArray:
+        """Where positions that are written in the paper's report units stand in ours."""
         return position
+
+    def position(self, place: FloatArray) -> FloatArray:
+        """The inverse of `place`: positions in our report domain, in the paper's report units."""
+        return place
 
     def input_bucket_count(self, output_buckets: int) -> int:
         """The paper's d for a given d'."""

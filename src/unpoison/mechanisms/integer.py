@@ -153,10 +153,15 @@ class IntegerWindowMechanism(WindowMechanism):
         """The landmarks of the continuous twin: poison is named in the paper's units."""
         return self.twin.landmarks()
 
-    def place(self, position: float) -> float:
+    def place(self, position: FloatArray) -> FloatArray:
         """The twin's report domain, stretched over the cells."""
         span = self.twin.output_high - self.twin.output_low
         return (position - self.twin.output_low) / span * self.cells
+
+    def position(self, place: FloatArray) -> FloatArray:
+        """Cells, stretched over the twin's report domain."""
+        span = self.twin.output_high - self.twin.output_low
+        return self.twin.output_low + place / self.cells * span
 
     def input_bucket_count(self, output_buckets: int) -> int:
         """As the twin's."""

@@ -2,7 +2,7 @@
 
 from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.baseline import estimate_baseline
-from unpoison.protocols.dap import aggregate, estimate_dap, perturb_group
+from unpoison.protocols.dap import aggregate, estimate_dap
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import combined_variance, group_weights, minimal_variance
 
@@ -16,5 +16,4 @@ __all__ = [
     "estimate_dap",
     "group_weights",
     "minimal_variance",
-    "perturb_group",
 ]

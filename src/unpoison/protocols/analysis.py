@@ -84,7 +84,7 @@ class Analysis:
     def mean(self, scheme: str, group: int) -> float:
         """M_t (Eq. M_t), normalised: the reports' sum less the poison's, over honest reports."""
         solution, counts = self.solution(scheme, group), self.counts[group]
-        average = decoded_average(self.summary, group)
+        average = self.summary.decoded_average(group)
         removed = float(solution.poison @ counts.buckets.decoded_values)
         return (average - removed) / (1 - solution.byzantine_fraction)
 
@@ -123,9 +123,3 @@ def analyses(summary: Summary, options: FilterOptions) -> list[Analysis]:
     if not present:
         raise NotEnoughData("an estimate needs reports; received none")
     return [Analysis(summary, groups, options) for groups in present]
-
-
-def decoded_average(summary: Summary, group: int) -> float:
-    """The plain average of a group's decoded reports, from the exact sum."""
-    average = summary.sum(group) / float(summary.reports[group])
-    return float(summary.plan.group_mechanisms[group].decode(np.array(average)))

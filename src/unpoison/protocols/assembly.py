@@ -40,7 +40,7 @@ def assemble(
         groups=tuple(groups),
         tiers=tuple(tiers),
         fit={**fit, "unfiltered_mean": trusted.mean, "agreement_p_value": trusted.p_value},
-        converged=all(group.converged for group in groups),
+        converged=_all_converged(groups, analyses),
         users=summary.total_users,
         reports=int(summary.reports.sum()),
         invalid=summary.invalid,
@@ -77,6 +77,12 @@ def probing_fit(analysis: Analysis) -> dict[str, Any]:
         "log_likelihood": {side: each.likelihood for side, each in solutions.items()},
         "honest_variance": {side: float(each.honest.var()) for side, each in solutions.items()},
     }
+
+
+def _all_converged(groups: list[GroupEstimate], analyses: list[Analysis]) -> bool:
+    """The groups' own runs, and those that the side and γ̂ rest on: both sides of every probe."""
+    probed = (each for analysis in analyses for each in analysis.probe.solutions.values())
+    return all(group.converged for group in groups) and all(each.converged for each in probed)
 
 
 def _byzantine(summary: Summary, analyses: list[Analysis]) -> Byzantine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Estimate, TierEstimate
-from unpoison.protocols.analysis import Analysis, analyses, decoded_average
+from unpoison.protocols.analysis import Analysis, analyses
 from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
 from unpoison.protocols.options import FilterOptions
 from unpoison.summary import Summary
@@ -60,12 +60,15 @@ def _tier(analysis: Analysis) -> TierResult:
 def _honest_mean(analysis: Analysis) -> float:
     """(Σ v'(β) − m̂·M_β)/(N − m̂), with M_β = M_α taken from ŷ(α); normalised.
 
-    The same report is meant: the poison found at ε_α is decoded as a report at ε_β.
+    M_α = M_β is about values in the paper's report units, so the poison found at ε_α is carried
+    over through these and decoded as a report at ε_β.
     """
     beta, alpha = analysis.groups
     found, buckets = analysis.probe, analysis.counts[alpha].buckets
+    mechanism = analysis.summary.plan.group_mechanisms[beta]
     gamma = found.byzantine_fraction
-    reports = buckets.mechanism.bucket_values(buckets.output_edges)
-    values = analysis.summary.plan.group_mechanisms[beta].decode(reports)
+    middles = (buckets.output_edges[1:] + buckets.output_edges[:-1]) / 2
+    there = mechanism.place(buckets.mechanism.position(middles))
+    values = mechanism.decode(there - 0.5 if mechanism.discrete else there)
     poison_mean = float(found.solution.poison @ values) / gamma if gamma > 0 else 0.0
-    return (decoded_average(analysis.summary, beta) - gamma * poison_mean) / (1 - gamma)
+    return (analysis.summary.decoded_average(beta) - gamma * poison_mean) / (1 - gamma)

@@ -1,7 +1,8 @@
 """The Differential Aggregation Protocol (Section V), its five stages as five steps.
 
-1. Grouping: `assign_groups`. 2. Perturbation: `perturb_group`. 3. Probing: `Analysis.probe`.
-4. Intra-group estimation: `Analysis.mean`. 5. Inter-group aggregation: `aggregate`.
+The first two happen before a collector sees anything: 1. grouping (`unpoison.grouping`), and 2.
+perturbation (`unpoison.reports.perturb_group`). From a Summary on: 3. probing (`Analysis.probe`),
+4. intra-group estimation (`Analysis.mean`), 5. inter-group aggregation (`aggregate`).
 """
 
 from __future__ import annotations
@@ -17,16 +18,8 @@ from unpoison.protocols.analysis import SCHEMES, Analysis, analyses
 from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
-from unpoison.randomness import Generator
 from unpoison.registry import check_name
 from unpoison.summary import Summary
-from unpoison.types import FloatArray
-
-
-def perturb_group(plan: Plan, group: int, inputs: FloatArray, rng: Generator) -> FloatArray:
-    """Stage 2: all reports of the group's users, user by user, from normalised values."""
-    repeated = np.repeat(inputs, plan.all_groups[group].reports)
-    return plan.group_mechanisms[group].perturb(repeated, rng)
 
 
 def estimate_dap(

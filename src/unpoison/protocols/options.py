@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 from unpoison.errors import InvalidParameter
 from unpoison.filters.em import MAX_ITERATIONS
-from unpoison.filters.emf import DEFAULT_SUPPRESSION, SIDES
+from unpoison.filters.emf import DEFAULT_SUPPRESSION
 from unpoison.filters.initial_mean import (
     DEFAULT_GAMMA_SUP,
     check_gamma_sup,
     middle_of_inputs,
     pessimistic_mean,
+    smoothed_mean,
 )
 from unpoison.filters.probing import SIDE_RULES
 from unpoison.protocols.weights import WEIGHTS
 from unpoison.registry import check_name
+from unpoison.sides import SIDES
 from unpoison.summary import Summary
+
+INITIAL_MEANS = ("middle", "pessimistic", "ems")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class FilterOptions:
     """Options of EMF, EMF*, CEMF* and of the protocols around them.
 
     `initial_mean` is O': `middle` of the inputs (the paper's experiments), `pessimistic` (Thm. 2),
-    or a number in natural units. `suppression` is CEMF*'s factor.
+    `ems` (the paper's way for SW), or a number in natural units. `suppression` is CEMF*'s factor.
 
     >>> FilterOptions(gamma_sup=0.7)
     Traceback (most recent call last):
@@ -47,7 +51,7 @@ class FilterOptions:
         check_name("weights", self.weights, WEIGHTS)
         check_name("side_rule", self.side_rule, SIDE_RULES)
         if isinstance(self.initial_mean, str):
-            check_name("initial_mean", self.initial_mean, ("middle", "pessimistic"))
+            check_name("initial_mean", self.initial_mean, INITIAL_MEANS)
         else:
             _check_number("initial_mean", self.initial_mean)
         if not self.suppression >= 0:
@@ -59,9 +63,11 @@ class FilterOptions:
     def initial_means(self, summary: Summary, group: int) -> dict[str, float]:
         """O' of one group for either poisoned side, in the mechanism's input domain."""
         mechanism = summary.plan.group_mechanisms[group]
+        counts, bound = summary.counts[group], self.max_iterations
         if self.initial_mean == "pessimistic":
-            counts = summary.counts[group]
             return {s: pessimistic_mean(mechanism, counts, s, self.gamma_sup) for s in SIDES}
+        if self.initial_mean == "ems":
+            return {s: smoothed_mean(mechanism, counts, s, self.gamma_sup, bound) for s in SIDES}
         if isinstance(self.initial_mean, str):
             return dict.fromkeys(SIDES, middle_of_inputs(mechanism))
         return dict.fromkeys(SIDES, self._given_mean(summary))

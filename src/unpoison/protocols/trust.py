@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
-from unpoison.protocols.analysis import decoded_average
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
 
@@ -30,7 +29,7 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
     plan, users = summary.plan, summary.users
     mean = statistic = 0.0
     for groups in tiers:
-        means = np.array([decoded_average(summary, group) for group in groups])
+        means = np.array([summary.decoded_average(group) for group in groups])
         reports = summary.reports[groups].astype(np.float64)
         noise = np.array([plan.group_mechanisms[group].worst_variance for group in groups])
         weights = group_weights("optimal", reports, users[groups], noise)
@@ -41,5 +40,5 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
         centre = float((means / spread).sum() / (1 / spread).sum())
         statistic += float(((means - centre) ** 2 / spread).sum())
     degrees = sum(len(groups) - 1 for groups in tiers)
-    p_value = float(chi2.sf(statistic, degrees)) if degrees else 1.0
+    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
     return Trust(plan.natural(mean), p_value)
