@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs docs-outputs bench clean
 
 demo: $(STAMP)  ## a poisoned collection of a million users, estimated by every method
 	$(BIN)/python -m unpoison.demo
@@ -19,6 +19,9 @@ check: $(STAMP)  ## lint, format and types
 
 docs: $(VENV)/.docs  ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-outputs: $(STAMP)  ## run what the documentation shows, and write down what it prints
+	$(BIN)/python docs/refresh.py
 
 bench: $(STAMP)  ## speed and memory as ratios, into docs/performance.md
 	$(BIN)/unpoison bench --markdown docs/performance.md

@@ -304,9 +304,9 @@ def test_simulate_json_is_the_contract(unpoison: Command) -> None:
     facts = unpoison.done(
         *("simulate", "-n", "5000", "-e", "1", "--min-epsilon", "0.25", "--trials", 3, "--json"),
     ).json
-    assert facts.keys() == {"truth", "floor", "source", "plan", "methods"}
+    assert facts.keys() == {"truth", "floor", "cramer_rao", "source", "plan", "methods"}
     assert 0 < facts["truth"] < 86_400
-    assert facts["floor"] > 0
+    assert facts["floor"] > facts["cramer_rao"] > 0
     assert Plan.from_dict(facts["plan"]).to_dict() == facts["plan"]
     names = [(each["method"], each["collection"]) for each in facts["methods"]]
     assert names == [

@@ -626,3 +626,15 @@ def test_a_tier_without_users_is_left_out() -> None:
     assert {group.tier for group in answer.groups} == {0}
     with pytest.raises(NotEnoughData, match="needs reports"):
         estimate(Summary.empty(plan))
+
+
+@pytest.mark.filterwarnings("ignore::unpoison.errors.ConvergenceWarning")
+def test_an_estimate_has_converged_only_if_what_it_rests_on_has() -> None:
+    summary = collection().summary
+    bounds = (5, 60, 100_000)
+    for method in SCHEMES:
+        verdicts = [estimate(summary, method=method, max_iterations=bound) for bound in bounds]
+        assert [each.converged for each in verdicts][::2] == [False, True]
+    probed = Analysis(summary, range(len(summary.plan.groups)), FilterOptions()).probe
+    last = max(each.iterations for each in probed.solutions.values())
+    assert not estimate(summary, method="emf-star", max_iterations=last - 1).converged

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from unpoison import Plan
 from unpoison.errors import InvalidParameter
-from unpoison.floor import oracle_floor
+from unpoison.floor import cramer_rao, oracle_floor
 from unpoison.mechanisms import make
 from unpoison.protocols import combined_variance, group_weights, minimal_variance
 from unpoison.theory import evasion_cost, reduce_to_biased, utility_evasive, utility_max
@@ -265,3 +265,38 @@ def test_the_floor_of_tiers_is_that_of_each_tiers_own_inputs() -> None:
     expected += 0.16 * other.variance(inputs[600:]).mean() / 400
     floor = oracle_floor(plan, inputs, np.array([600.0, 400.0]), tiers)
     assert floor == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", ["piecewise", "piecewise-integer", "square-wave"])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 3.0])
+def test_the_cramer_rao_bound_is_below_the_floor_of_linear_estimators(
+    mechanism: str, epsilon: float
+) -> None:
+    plan = Plan.new(mechanism, epsilon, 0.125, low=0, high=1)
+    inputs = plan.normalise(np.random.default_rng(1).beta(2, 5, 20_000))
+    users = np.full(len(plan.groups), 3_000.0)
+    bound = cramer_rao(plan, inputs, users)
+    assert 0 < bound < oracle_floor(plan, inputs, users)
+    assert cramer_rao(plan, inputs, 4 * users) == pytest.approx(bound / 4, rel=1e-6)
+
+
+def test_the_cramer_rao_bound_of_two_possible_values_is_that_of_a_coin() -> None:
+    """With all inputs in the two end buckets, one share is unknown: the bound is 1/information."""
+    plan = Plan.new("piecewise", 2.0, 2.0, low=-1, high=1)
+    part, users, share = plan.group_mechanisms[0], 1_000.0, 0.3
+    inputs = np.repeat([-0.99, 0.99], [700, 300])
+    cells = np.linspace(part.output_low, part.output_high, 4001)
+    ends = np.array([-1, -1 + 2 / 64, 1 - 2 / 64, 1])
+    matrix = part.transition(ends, cells).dense()[:, [0, 2]]
+    slope = (matrix[:, 1] - matrix[:, 0]) / (2 - 2 / 64)
+    mixture = matrix @ np.array([1 - share, share])
+    population = 1 / (users * np.sum(slope**2 / mixture))
+    expected = population - np.var(inputs) / users
+    assert cramer_rao(plan, inputs, np.array([users])) == pytest.approx(expected, rel=0.01)
+
+
+def test_a_large_attack_is_reduced_in_no_time() -> None:
+    poison = np.random.default_rng(1).uniform(-8, 8.1, 200_000)
+    reduced = reduce_to_biased(poison, 0.0)
+    assert reduced.sum() == pytest.approx(poison.sum(), abs=1e-6)
+    assert reduced.min() >= 0

@@ -16,7 +16,11 @@ MIN_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class Group:
-    """Users who report `reports` times with budget `epsilon` each; `share` of all users."""
+    """Users who report `reports` times with budget `epsilon` each; `share` of all users.
+
+    >>> Group(epsilon=0.25, reports=4, share=0.5).spent
+    Fraction(1, 1)
+    """
 
     epsilon: float
     reports: int
@@ -37,7 +41,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Tier:
-    """Users of one personal budget, and the groups that they are spread over."""
+    """Users of one personal budget, and the groups that they are spread over.
+
+    >>> Tier(0.5, (Group(0.5, 1, 0.5), Group(0.25, 4, 0.5))).check("dap")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: groups must spend at most epsilon 0.5 a user; received 4 x 0.25
+    """
 
     epsilon: float
     groups: tuple[Group, ...]

@@ -14,7 +14,12 @@ from unpoison.types import FloatArray
 
 @dataclass(frozen=True)
 class Histogram:
-    """Fractions of all reports of one group, bucket by bucket, in report units."""
+    """Fractions of all reports of one group, bucket by bucket, in report units.
+
+    >>> poison = Histogram(group=2, edges=(-4.0, 0.0, 4.0), fractions=(0.0, 0.25))
+    >>> sum(poison.fractions)
+    0.25
+    """
 
     group: int
     edges: tuple[float, ...]
@@ -23,7 +28,12 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Byzantine:
-    """What is known of the attackers: γ̂, the side of their values, and ŷ."""
+    """What is known of the attackers: γ̂, the side of their values, and ŷ.
+
+    >>> found = Byzantine(fraction=0.25, side="right")
+    >>> f"{found.fraction:.0%} of users, on the {found.side}"
+    '25% of users, on the right'
+    """
 
     fraction: float
     side: str
@@ -32,7 +42,13 @@ class Byzantine:
 
 @dataclass(frozen=True)
 class Picture:
-    """A group's reports in a few wide bins: observed, and what the fit says of them."""
+    """A group's reports in a few wide bins: observed, and what the fit says of them.
+
+    >>> halves = {"edges": (-4.0, 0.0, 4.0), "observed": (0.375, 0.625)}
+    >>> picture = Picture(**halves, honest=(0.375, 0.375), poison=(0.0, 0.25))
+    >>> picture.honest[1] + picture.poison[1] == picture.observed[1]
+    True
+    """
 
     edges: tuple[float, ...]
     observed: tuple[float, ...]
@@ -42,7 +58,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """What one group says; `mean` in natural units."""
+    """What one group says; `mean` in natural units.
+
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> [(group.epsilon, group.reports) for group in estimate(run.summary).groups]
+    [(0.5, 1000), (0.25, 2000)]
+    """
 
     group: int
     tier: int
@@ -59,7 +82,15 @@ class GroupEstimate:
 
 @dataclass(frozen=True)
 class TierEstimate:
-    """What the users of one personal budget say; tiers are combined by honest users."""
+    """What the users of one personal budget say; tiers are combined by honest users.
+
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1, min_epsilon=0.5, tiers=[{"epsilon": 0.25}])
+    >>> values, budgets = np.full(2000, 0.3), np.repeat([1.0, 0.25], 1000)
+    >>> run = simulate(plan, values, rng=np.random.default_rng(1), budgets=budgets)
+    >>> [tier.epsilon for tier in estimate(run.summary).tiers]
+    [1.0, 0.25]
+    """
 
     epsilon: float
     mean: float
@@ -134,5 +165,9 @@ def _group(keys: dict[str, Any]) -> GroupEstimate:
 
 
 def numbers(array: FloatArray) -> tuple[float, ...]:
-    """An array as a tuple of floats, for a frozen value."""
+    """An array as a tuple of floats, for a frozen value.
+
+    >>> numbers(np.array([1, 2]))
+    (1.0, 2.0)
+    """
     return tuple(np.asarray(array, dtype=np.float64).tolist())

@@ -22,7 +22,15 @@ SUFFIXES = (".parquet", ".csv")
 
 
 def expand(paths: Iterable[str | Path], suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
-    """Files, folders and globs to a list of files, each once, in order."""
+    """Files, folders and globs to a list of files, each once, in order.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("b.csv", "a.parquet", "notes.txt"):
+    ...         Path(folder, name).touch()
+    ...     [path.name for path in expand([folder, Path(folder, "*.csv")])]
+    ['a.parquet', 'b.csv']
+    """
     found: dict[Path, Path] = {}
     for each in paths:
         for path in _matches(Path(each), suffixes):
@@ -54,7 +62,16 @@ def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 
 
 def is_summary(path: Path) -> bool:
-    """Whether a file is a summary: a Parquet file with our footer."""
+    """Whether a file is a summary: a Parquet file with our footer.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from unpoison import Plan, Summary
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "day.parquet")
+    ...     Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)).save(path)
+    ...     is_summary(path)
+    True
+    """
     try:
         metadata = pq.read_schema(path).metadata
     except (pa.ArrowException, OSError):
@@ -65,7 +82,13 @@ def is_summary(path: Path) -> bool:
 def check_output(
     path: str | Path | None, name: str = "output", suffixes: Sequence[str] | None = None
 ) -> None:
-    """Refuse, before any work is done, a path that nothing can be written to."""
+    """Refuse, before any work is done, a path that nothing can be written to.
+
+    >>> check_output("reports.txt", suffixes=SUFFIXES)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: output must end in .parquet or .csv; received reports.txt
+    """
     if path is None:
         return
     target = Path(path)
@@ -86,6 +109,14 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Write to a neighbour and rename at the end: the file appears whole or not at all.
 
     A file that is replaced keeps its permissions, and a link to it stays a link.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     target = Path(folder, "answer.txt")
+    ...     with whole_file(target) as file:
+    ...         written, there = file.write(b"42"), target.exists()
+    ...     there, target.exists()
+    (False, True)
     """
     check_output(path)
     target = Path(path).resolve()
@@ -107,6 +138,14 @@ class ReportWriter:
     """Writes reports as Parquet or CSV, by the ending of the path, batch by batch.
 
     Used in a `with` statement: it is then closed before its file, whatever happens.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reports.csv")
+    ...     with path.open("wb") as file, ReportWriter(file, path) as writer:
+    ...         writer.write(np.array([0, 1]), np.array([0.5, -2.0]))
+    ...     pacsv.read_csv(path).to_pydict()
+    {'group': [0, 1], 'value': [0.5, -2.0]}
     """
 
     def __init__(

@@ -18,17 +18,30 @@ DEFAULT_METHOD = "emf-star"
 
 
 def method_names() -> list[str]:
-    """All methods, best known first."""
+    """All methods, best known first.
+
+    >>> method_names()[:4]
+    ['emf', 'emf-star', 'cemf-star', 'baseline']
+    """
     return [*SCHEMES, "baseline", *defences]
 
 
 def default_method(summary: Summary) -> str:
-    """What to use when nobody chose."""
+    """What to use when nobody chose.
+
+    >>> from unpoison import Plan
+    >>> default_method(Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)))
+    'emf-star'
+    """
     return "baseline" if summary.plan.protocol == "baseline" else DEFAULT_METHOD
 
 
 def canonical(method: str) -> str:
-    """The name of a method without its star."""
+    """The name of a method without its star.
+
+    >>> canonical("cemf*")
+    'cemf-star'
+    """
     name = ALIASES.get(method, method)
     check_name("method", name, method_names())
     return name
@@ -58,7 +71,16 @@ def estimates(
 
 
 def estimate_summary(summary: Summary, method: str | None = None, **options: Any) -> Estimate:
-    """One method on one summary; options are those of `FilterOptions`, or of the defence."""
+    """One method on one summary; options are those of `FilterOptions`, or of the defence.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> answer = estimate_summary(run.summary, "emf*", weights="paper")
+    >>> answer.method, answer.byzantine.side
+    ('emf-star', 'right')
+    """
     name = canonical(method or default_method(summary))
     if name in defences:
         kind = defences[name]

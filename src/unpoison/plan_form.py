@@ -28,7 +28,13 @@ KEYS = (
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, unless it names a key twice."""
+    """A JSON object, unless it names a key twice.
+
+    >>> once_each([("low", 0), ("high", 1), ("low", 2)])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: plan must name each key once; received 'low' twice
+    """
     keys = dict(pairs)
     if len(keys) < len(pairs):
         names = [name for name, _ in pairs]
@@ -38,14 +44,28 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse a key that is not known, and suggest the one that was meant."""
+    """Refuse a key that is not known, and suggest the one that was meant.
+
+    >>> refuse_unknown({"epsilom": 1.0}, ("epsilon",), "a tier")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: a tier knows the keys epsilon; received 'epsilom', did you ...
+    """
     for key in keys:
         if key not in known:
             raise InvalidParameter(where, f"knows the keys {', '.join(known)}", suggest(key, known))
 
 
 def number(keys: Mapping[str, Any], key: str) -> float:
-    """A finite number; adding 0 makes −0 plain, so that equal plans have one text."""
+    """A finite number; adding 0 makes −0 plain, so that equal plans have one text.
+
+    >>> number({"low": 3, "high": "ten"}, "low")
+    3.0
+    >>> number({"low": 3, "high": "ten"}, "high")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: high must be a finite number; received 'ten'
+    """
     value = keys[key]
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not abs(value) <= sys.float_info.max:
@@ -61,7 +81,11 @@ def _whole(keys: Mapping[str, Any], key: str) -> int:
 
 
 def cells_of(keys: Mapping[str, Any]) -> int:
-    """The given number of cells; 0 stands for the mechanism's own."""
+    """The given number of cells; 0 stands for the mechanism's own.
+
+    >>> cells_of({"cells": 256}), cells_of({})
+    (256, 0)
+    """
     if "cells" not in keys:
         return 0
     cells = _whole(keys, "cells")
@@ -71,7 +95,11 @@ def cells_of(keys: Mapping[str, Any]) -> int:
 
 
 def category_names(names: object) -> tuple[str, ...]:
-    """A list of names, none of them empty."""
+    """A list of names, none of them empty.
+
+    >>> category_names(["tea", "coffee"])
+    ('tea', 'coffee')
+    """
     if isinstance(names, str) or not isinstance(names, list | tuple):
         raise InvalidParameter("categories", "must be a list of names", repr(names))
     if any(not isinstance(name, str) or not name for name in names):
@@ -80,7 +108,11 @@ def category_names(names: object) -> tuple[str, ...]:
 
 
 def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[Group, ...]:
-    """The given groups, or the paper's for ε and ε0."""
+    """The given groups, or the paper's for ε and ε0.
+
+    >>> [group.epsilon for group in groups_of({"min_epsilon": 0.25}, 1.0, "dap")]
+    [1.0, 0.5, 0.25]
+    """
     if "groups" not in keys:
         smallest = min(DEFAULT_MIN_EPSILON, epsilon)
         if "min_epsilon" in keys:
@@ -110,7 +142,11 @@ def _group(keys: Mapping[str, Any]) -> Group:
 
 
 def tiers_of(tiers: object, protocol: str) -> tuple[Tier, ...]:
-    """The tiers for smaller personal budgets, in short or full form."""
+    """The tiers for smaller personal budgets, in short or full form.
+
+    >>> tiers_of([{"epsilon": 0.25, "min_epsilon": 0.25}], "dap")
+    (Tier(epsilon=0.25, groups=(Group(epsilon=0.25, reports=1, share=1.0),)),)
+    """
     if not isinstance(tiers, list | tuple):
         raise InvalidParameter("tiers", "must be a list", repr(tiers))
     return tuple(_tier(tier, protocol) for tier in tiers)
@@ -127,5 +163,9 @@ def _tier(keys: Mapping[str, Any], protocol: str) -> Tier:
 
 
 def tier_dict(tier: Tier) -> dict[str, Any]:
-    """A tier's full form."""
+    """A tier's full form.
+
+    >>> tier_dict(Tier(0.25, (Group(0.25, 1, 1.0),)))
+    {'epsilon': 0.25, 'groups': [{'epsilon': 0.25, 'reports': 1, 'share': 1.0}]}
+    """
     return {"epsilon": tier.epsilon, "groups": [asdict(group) for group in tier.groups]}

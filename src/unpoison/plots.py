@@ -19,6 +19,12 @@ def draw_estimate(estimate: Estimate, truth: float | None = None) -> Any:
 
     The first panel is the group with the smallest ε, where attackers show best; the second the one
     that weighs most in the mean.
+
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> draw_estimate(estimate(run.summary), run.truth).axes[0].get_title()
+    'group 1: ε = 0.25, 2,000 reports'
     """
     shown = _panels(estimate)
     if not shown:
@@ -32,7 +38,15 @@ def draw_estimate(estimate: Estimate, truth: float | None = None) -> Any:
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write a figure, whole or not at all, in the format that its ending names."""
+    """Write a figure, whole or not at all, in the format that its ending names.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from matplotlib.figure import Figure
+    >>> with TemporaryDirectory() as folder:
+    ...     save(Figure(), Path(folder, "estimate.svg"))
+    ...     Path(folder, "estimate.svg").exists()
+    True
+    """
     from unpoison.files import whole_file
 
     ending = Path(path).suffix.lower()

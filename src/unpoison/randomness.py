@@ -49,7 +49,13 @@ class WordSource(Protocol):
 
 
 def word_source(rng: Generator) -> WordSource:
-    """The stream of 64-bit words behind a generator."""
+    """The stream of 64-bit words behind a generator.
+
+    >>> at_once = word_source(np.random.default_rng(1))(3)
+    >>> one_by_one = word_source(np.random.default_rng(1))
+    >>> [int(one_by_one(1)[0]) for _ in range(3)] == at_once.tolist()
+    True
+    """
     if isinstance(rng, SystemGenerator):
         return rng.words
     generator = rng

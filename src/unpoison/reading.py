@@ -33,7 +33,13 @@ SHOWN = 40
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a file: columns by name, and how many rows stand before them."""
+    """Some rows of a file: columns by name, and how many rows stand before them.
+
+    >>> table = pa.table({"value": ["0.5", "many"]})
+    >>> batch = Batch({"value": np.array([0.5, np.nan])}, rows_before=0, bytes_read=9, table=table)
+    >>> batch.shown("value", 1)
+    "'many'"
+    """
 
     columns: dict[str, np.ndarray]
     rows_before: int
@@ -50,7 +56,11 @@ class Batch:
 
 
 def short(text: str) -> str:
-    """The beginning of somebody else's text, quoted."""
+    """The beginning of somebody else's text, quoted.
+
+    >>> short("and so on " * 10)
+    "'and so on and so on and so on and so on …'"
+    """
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
 
 
@@ -58,6 +68,13 @@ def read_batches(path: Path, columns: Sequence[str], text: Iterable[str] = ()) -
     """The named columns of a Parquet or CSV file, a batch at a time, as numbers or as `text`.
 
     What is missing, or is no number in a CSV file, becomes NaN; missing text becomes "".
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "heights.csv")
+    ...     np.savetxt(path, [1.5, 2.0], header="metres", comments="")
+    ...     [batch.columns["metres"].tolist() for batch in read_batches(path, ["metres"])]
+    [[1.5, 2.0]]
     """
     columns, text = list(dict.fromkeys(columns)), frozenset(text)
     readers = {".csv": _csv_batches, ".parquet": _parquet_batches}

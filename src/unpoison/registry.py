@@ -51,7 +51,13 @@ class Registry(Generic[Item]):
 
 
 def check_name(parameter: str, name: object, known: Iterable[str]) -> None:
-    """Refuse a name that is not known."""
+    """Refuse a name that is not known.
+
+    >>> check_name("side", "up", ["left", "right"])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: side must be one of left, right; received 'up'
+    """
     names = list(known)
     if name not in names:
         raise InvalidParameter(
@@ -60,6 +66,10 @@ def check_name(parameter: str, name: object, known: Iterable[str]) -> None:
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
-    """`name` quoted, with the nearest known name where one is near."""
+    """`name` quoted, with the nearest known name where one is near.
+
+    >>> suggest("piecwise", ["piecewise", "k-rr"])
+    "'piecwise', did you mean 'piecewise'?"
+    """
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f"{name!r}, did you mean {near[0]!r}?" if near else repr(name)

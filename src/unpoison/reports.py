@@ -40,7 +40,15 @@ class Reports:
 
 
 class Reporter:
-    """Perturbs users as they come. Any split of the users gives the same reports."""
+    """Perturbs users as they come. Any split of the users gives the same reports.
+
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
+    >>> reporter = Reporter(plan, np.random.default_rng(1))
+    >>> parts = [reporter.report([2.0, 3.0]).value, reporter.report([4.0]).value]
+    >>> whole = Reporter(plan, np.random.default_rng(1)).report([2.0, 3.0, 4.0])
+    >>> np.array_equal(np.concatenate(parts), whole.value)
+    True
+    """
 
     def __init__(self, plan: Plan, rng: Generator | None = None) -> None:
         self.plan = plan
@@ -106,7 +114,12 @@ def perturb_group(plan: Plan, group: int, inputs: FloatArray, rng: Generator) ->
 
 
 def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
-    """The tier of each user: the largest ε that the personal budget allows."""
+    """The tier of each user: the largest ε that the personal budget allows.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1, tiers=[{"epsilon": 0.25}])
+    >>> tiers_of(plan, 3, budgets=[1.5, 0.25, 0.75]).tolist()
+    [0, 1, 1]
+    """
     if budgets is None:
         return np.zeros(users, dtype=np.int64)
     try:
@@ -125,7 +138,13 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
 
 
 def checked_values(plan: Plan, values: Any) -> FloatArray:
-    """Values as floats, all within the plan's range; a fault is placed, but never repeated."""
+    """Values as floats, all within the plan's range; a fault is placed, but never repeated.
+
+    >>> checked_values(Plan.new(epsilon=0.25, low=0, high=10), [3, 11])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidValue: row 2: values must be numbers in [0, 10]; received a value above high
+    """
     if plan.categories is not None:
         return _category_numbers(plan.categories, values)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from unpoison.attacks import Attack, Target, parse_attack
 from unpoison.binning import Binner
 from unpoison.errors import InvalidParameter
-from unpoison.floor import oracle_floor
+from unpoison.floor import cramer_rao, oracle_floor
 from unpoison.grouping import partition
 from unpoison.plan import Plan
 from unpoison.reports import checked_values, perturb_group, tiers_of
@@ -26,6 +26,8 @@ Advance = Callable[[int], None]
 class Simulation:
     """One collection: its Summary, the honest users' mean, and the floor of any error.
 
+    `floor` is the oracle floor of linear estimators for PM, and the Cramér-Rao bound for SW.
+
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(1000, 0.25), "point:C", 0.2, np.random.default_rng(1))
     >>> run.truth, run.byzantine_fraction, bool(run.floor > 0)
@@ -35,6 +37,7 @@ class Simulation:
     summary: Summary
     truth: float
     floor: float
+    cramer_rao: float
     byzantine_fraction: float
 
 
@@ -129,20 +132,23 @@ class Crowd:
     def simulation(self, summary: Summary) -> Simulation:
         """The summary with truth and floor."""
         honest = np.array([float((~self.attackers[each]).sum()) for each in self.members])
+        inputs, tiers = self.inputs[~self.attackers], self._tiers()[~self.attackers]
+        bound = cramer_rao(self.plan, inputs, honest, tiers)
+        linear = "piecewise" in self.plan.mechanism
         return Simulation(
             summary=summary,
             truth=self.plan.natural(self.honest_mean),
-            floor=self._floor(honest),
+            floor=oracle_floor(self.plan, inputs, honest, tiers) if linear else bound,
+            cramer_rao=bound,
             byzantine_fraction=float(self.attackers.mean()),
         )
 
-    def _floor(self, honest_users: FloatArray) -> float:
+    def _tiers(self) -> IntArray:
         tiers = np.zeros(len(self.inputs), dtype=np.int64)
         for tier in range(len(self.plan.all_tiers)):
             for group in self.plan.tier_groups(tier):
                 tiers[self.members[group]] = tier
-        honest = ~self.attackers
-        return oracle_floor(self.plan, self.inputs[honest], honest_users, tiers[honest])
+        return tiers
 
     def _poison(self, group: int) -> FloatArray:
         """What the attackers of a group send, as often as its honest users.

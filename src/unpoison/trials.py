@@ -30,14 +30,10 @@ class Trial:
     mean: float
     truth: float
     floor: float
+    cramer_rao: float
     byzantine_fraction: float
     side: str
     seconds: float
-
-    @property
-    def error_over_floor(self) -> float:
-        """The squared error, in units of the oracle floor."""
-        return (self.mean - self.truth) ** 2 / self.floor
 
 
 @dataclass(frozen=True)
@@ -87,12 +83,12 @@ def run_trials(
     for trial, stream in enumerate((rng or np.random.default_rng()).spawn(trials)):
         first, second = stream.spawn(2)
         run = simulate(plan, values, attack, byzantine_fraction, first, advance=advance)
-        rows += _rows(trial, GROUPED, run, run.floor, names, options)
+        rows += _rows(trial, GROUPED, run, run, names, options)
         if rivals and len(plan.all_groups) > 1:
             alone = simulate(
                 ungrouped(plan), values, attack, byzantine_fraction, second, advance=advance
             )
-            rows += _rows(trial, UNGROUPED, alone, run.floor, rivals, options)
+            rows += _rows(trial, UNGROUPED, alone, run, rivals, options)
     return rows, run
 
 
@@ -100,7 +96,7 @@ def _rows(
     trial: int,
     collection: str,
     run: Simulation,
-    floor: float,
+    grouped: Simulation,
     names: list[str],
     options: FilterOptions | None,
 ) -> list[Trial]:
@@ -109,12 +105,17 @@ def _rows(
         started = time.perf_counter()
         answer = estimates(run.summary, [name], options)[name]
         seconds = time.perf_counter() - started
-        rows.append(_row(trial, collection, run, floor, answer, seconds))
+        rows.append(_row(trial, collection, run, grouped, answer, seconds))
     return rows
 
 
 def _row(
-    trial: int, collection: str, run: Simulation, floor: float, answer: Estimate, seconds: float
+    trial: int,
+    collection: str,
+    run: Simulation,
+    grouped: Simulation,
+    answer: Estimate,
+    seconds: float,
 ) -> Trial:
     return Trial(
         trial=trial,
@@ -122,7 +123,8 @@ def _row(
         collection=collection,
         mean=answer.mean,
         truth=run.truth,
-        floor=floor,
+        floor=grouped.floor,
+        cramer_rao=grouped.cramer_rao,
         byzantine_fraction=answer.byzantine.fraction,
         side=answer.byzantine.side,
         seconds=seconds,

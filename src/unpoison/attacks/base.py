@@ -18,7 +18,13 @@ DOMAIN_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Target:
-    """What attackers know of their group: the mechanism, and the true mean O (normalised)."""
+    """What attackers know of their group: the mechanism, and the true mean O (normalised).
+
+    >>> from unpoison.mechanisms import make
+    >>> target = Target(make("piecewise", 1.0), honest_mean=0.25)
+    >>> target.position("O"), target.position("C/2") == target.mechanism.C / 2
+    (0.25, True)
+    """
 
     mechanism: Mechanism
     honest_mean: float
@@ -45,7 +51,15 @@ class Target:
 
 
 class Attack(ABC):
-    """Poison of a coalition; parameters are the fields of a frozen dataclass."""
+    """Poison of a coalition; parameters are the fields of a frozen dataclass.
+
+    >>> from unpoison.mechanisms import make
+    >>> class Hidden(Attack):
+    ...     def poison(self, target, count, rng):
+    ...         return target.report(np.full(count, target.position("O")))
+    >>> Hidden().poison(Target(make("piecewise", 1.0), 0.25), 2, np.random.default_rng(1)).tolist()
+    [0.25, 0.25]
+    """
 
     @abstractmethod
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:

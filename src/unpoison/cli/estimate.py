@@ -8,18 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import DropInvalid, Json, number, whole
+from unpoison.cli.filtering import InitialMean, SideRule, Weights, given_options
 from unpoison.errors import InvalidFile, InvalidParameter
-
-
-def initial_mean(text: str) -> str | float:
-    """`middle`, `pessimistic`, `ems`, or a number in natural units."""
-    if text in ("middle", "pessimistic", "ems"):
-        return text
-    try:
-        return number(text)
-    except typer.BadParameter:
-        rule = "must be middle, pessimistic, ems or a number"
-        raise InvalidParameter("--initial-mean", rule, repr(text)) from None
 
 
 def estimate(
@@ -38,27 +28,9 @@ def estimate(
             help="emf, emf-star, cemf-star, baseline, ostrich or trimming.",
         ),
     ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            show_default="optimal", help="How groups combine: optimal, or paper (Alg. 5)."
-        ),
-    ] = None,
-    side_rule: Annotated[
-        str | None,
-        typer.Option(
-            show_default="variance",
-            help="How the side is chosen: variance (Alg. 3) or likelihood.",
-        ),
-    ] = None,
-    initial: Annotated[
-        str | None,
-        typer.Option(
-            "--initial-mean",
-            show_default="middle",
-            help="O': middle, pessimistic (Thm. 2), ems (Section V-D), or a value.",
-        ),
-    ] = None,
+    weights: Weights = None,
+    side_rule: SideRule = None,
+    initial_mean: InitialMean = None,
     gamma_sup: Annotated[
         float | None,
         typer.Option(
@@ -103,16 +75,15 @@ def estimate(
     from unpoison.plots import FORMATS, draw_estimate, save
 
     check_output(plot, "--plot", FORMATS)
-    given = {
-        "weights": weights,
-        "side_rule": side_rule,
-        "initial_mean": None if initial is None else initial_mean(initial),
-        "gamma_sup": gamma_sup,
-        "suppression": suppression,
-        "max_iterations": max_iterations,
-        "side": poisoned_side,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    options = given_options(
+        weights=weights,
+        side_rule=side_rule,
+        initial_mean=initial_mean,
+        gamma_sup=gamma_sup,
+        suppression=suppression,
+        max_iterations=max_iterations,
+        side=poisoned_side,
+    )
     summary = _summary(data, plan, drop_invalid)
     with progress("Estimating"):
         answer = estimate_summary(summary, method, **options)

@@ -16,6 +16,7 @@ from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
 from unpoison.files import ReportWriter, whole_file
 from unpoison.methods import default_method, estimates
 from unpoison.plan import Plan
+from unpoison.protocols import FilterOptions
 from unpoison.reading import read_batches
 from unpoison.simulation import Crowd, Simulation
 from unpoison.trials import Trial, run_trials
@@ -82,6 +83,7 @@ class Scenario:
     byzantine_fraction: float
     trials: int
     seeds: np.random.SeedSequence
+    options: FilterOptions
 
     def run(self, methods: list[str]) -> tuple[list[Trial], Simulation]:
         """All methods on all collections, and the last collection."""
@@ -95,6 +97,7 @@ class Scenario:
                     methods,
                     trials=self.trials,
                     rng=streams(self.seeds)[1],
+                    options=self.options,
                     advance=advance,
                 )
             except InvalidValue as fault:
@@ -122,7 +125,7 @@ class Scenario:
             if summary is not None:
                 outputs.enter_context(whole_file(summary)).write(run.summary.to_bytes())
             if plot is not None:
-                _draw(run, methods, plot)
+                _draw(run, methods, self.options, plot)
 
     def _write_reports(self, file: Any, path: Path) -> None:
         """The last collection again, report by report: what a collector's files would look like."""
@@ -143,10 +146,10 @@ class Scenario:
         return Crowd.draw(self.plan, values, self.attack, share, stream)
 
 
-def _draw(run: Simulation, methods: list[str], path: Path) -> None:
+def _draw(run: Simulation, methods: list[str], options: FilterOptions, path: Path) -> None:
     from unpoison.plots import draw_estimate, save
 
     fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
     with progress("Drawing"):
-        answer = estimates(run.summary, fitted[:1])[fitted[0]]
+        answer = estimates(run.summary, fitted[:1], options)[fitted[0]]
         save(draw_estimate(answer, run.truth), path)

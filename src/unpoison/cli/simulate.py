@@ -8,12 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
+from unpoison.cli.filtering import InitialMean, SideRule, Weights, given_options
 from unpoison.errors import InvalidParameter
 
 METHODS = {
     "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star"),
     "baseline": ("ostrich", "trimming", "baseline"),
 }
+
+DEFAULT_ATTACKS = {True: "uniform:3C/4,C", False: "uniform:1+b/2,1+b"}
 
 
 def simulate(
@@ -65,14 +68,15 @@ def simulate(
         ),
     ] = None,
     attack: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--attack",
             "-a",
+            show_default="uniform on the outer quarter of the upper half",
             help="none, uniform:LOW,HIGH, point:AT or evasion:SHARE; positions in terms of C "
             "(end of the report domain), O (true mean), b (square wave).",
         ),
-    ] = "uniform:3C/4,C",
+    ] = None,
     byzantine_fraction: Annotated[
         float,
         typer.Option(
@@ -90,6 +94,9 @@ def simulate(
             help="Methods of `unpoison estimate`, with commas between.",
         ),
     ] = None,
+    side_rule: SideRule = None,
+    weights: Weights = None,
+    initial_mean: InitialMean = None,
     trials: Annotated[
         int, typer.Option(parser=whole, metavar="INTEGER", help="Independent collections.")
     ] = 1,
@@ -113,9 +120,11 @@ def simulate(
     import numpy as np
 
     from unpoison.cli.scenario import Scenario, drawn_sample, read_sample, streams
+    from unpoison.protocols import FilterOptions
     from unpoison.trials import score
 
     _check_outputs(reports, summary, plot)
+    options = given_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
     if trials < 1:
         raise InvalidParameter("--trials", "must be at least 1", trials)
     seeds = np.random.SeedSequence(seed)
@@ -126,7 +135,15 @@ def simulate(
         sample = read_sample(values, column)
     agreed = _plan(plan, sample, mechanism, epsilon, min_epsilon)
     names = _methods(methods, agreed)
-    scenario = Scenario(agreed, sample, attack, byzantine_fraction, trials, seeds)
+    scenario = Scenario(
+        agreed,
+        sample,
+        attack or DEFAULT_ATTACKS["piecewise" in agreed.mechanism],
+        byzantine_fraction,
+        trials,
+        seeds,
+        FilterOptions(**options),
+    )
     rows, run = scenario.run(names)
     scenario.write(run, names, reports, summary, plot)
     _print(score(rows), rows, sample, agreed, json)
@@ -178,12 +195,14 @@ def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
     grouped = [row for row in rows if row.collection == "grouped"]
     truth = sum(row.truth for row in grouped) / len(grouped)
     floor = sum(row.floor for row in grouped) / len(grouped)
+    bound = sum(row.cramer_rao for row in grouped) / len(grouped)
     if json:
         import json as encoder
 
         facts = {
             "truth": truth,
             "floor": floor,
+            "cramer_rao": bound,
             "source": sample.source,
             "plan": plan.to_dict(),
             "methods": [each.to_dict() for each in scores],
@@ -195,7 +214,7 @@ def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
     print_scores(scores)
     typer.echo(
         f"\nmse/floor: mean squared error over {scores[0].trials} trial(s), divided by the oracle "
-        f"floor {floor:.3g}."
+        f"floor {floor:.3g}\n(the Cramér-Rao bound is {bound / floor:.2f} of it)."
     )
     if any(each.collection == "ungrouped" for each in scores):
         typer.echo(

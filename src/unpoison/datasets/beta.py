@@ -8,7 +8,13 @@ from unpoison.datasets.base import Dataset, Sample, datasets
 
 
 class Beta(Dataset):
-    """Values in [0, 1] from a Beta distribution; the range is the sample's own."""
+    """Values in [0, 1] from a Beta distribution; the range is the sample's own.
+
+    >>> class Even(Beta):
+    ...     a, b = 1.0, 1.0
+    >>> Even().draw(100, np.random.default_rng(1)).source
+    'Beta(1,1), 100 samples'
+    """
 
     a: float
     b: float

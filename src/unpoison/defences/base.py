@@ -14,7 +14,18 @@ from unpoison.types import FloatArray
 
 
 class Defence(ABC):
-    """A defence with its parameters as fields of a frozen dataclass; `mean` is all it must give."""
+    """A defence with its parameters as fields of a frozen dataclass; `mean` is all it must give.
+
+    >>> from unpoison import Plan, perturb, summarise
+    >>> class Guess(Defence):
+    ...     def mean(self, summary):
+    ...         return 0.0
+    ...     def describe(self):
+    ...         return "The middle of the range, whatever was reported."
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
+    >>> Guess().estimate(summarise(perturb([2.0, 3.0], plan), plan), "guess").mean
+    5.0
+    """
 
     @abstractmethod
     def mean(self, summary: Summary) -> float:
@@ -46,7 +57,14 @@ defences: Registry[type[Defence]] = Registry("defence")
 
 
 def pooled(summary: Summary) -> tuple[FloatArray, FloatArray]:
-    """All reports of all groups as (decoded value of the cell, count), in rising order."""
+    """All reports of all groups as (decoded value of the cell, count), in rising order.
+
+    >>> from unpoison import Plan, perturb, summarise
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.5, low=0, high=1)
+    >>> values, counts = pooled(summarise(perturb([0.2, 0.4, 0.9], plan), plan))
+    >>> bool((np.diff(values) > 0).all()), float(counts.sum())
+    (True, 3.0)
+    """
     values = np.concatenate(
         [part.decode(part.bucket_values(part.grid())) for part in summary.plan.group_mechanisms]
     )

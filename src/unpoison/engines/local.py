@@ -22,7 +22,17 @@ def summarise_files(
     drop_invalid: bool = False,
     advance: Advance | None = None,
 ) -> Summary:
-    """Count the reports of all files; `advance` is told how many bytes have been read."""
+    """Count the reports of all files; `advance` is told how many bytes have been read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "day.csv")
+    ...     np.savetxt(file, [[0, 0.5], [0, -1.5]], "%g", ",", header="group,value", comments="")
+    ...     summarise_files([folder], plan).sum(0)
+    -1.0
+    """
     binner = Binner(plan, drop_invalid)
     for path in expand(paths):
         _add_file(binner, path, advance)

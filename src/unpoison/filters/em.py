@@ -31,6 +31,13 @@ class Problem:
     """One histogram pair to find: counts, the transition, where both start, and the M-step.
 
     Poison can only be where `poison` starts above zero: EM never revives a bucket.
+
+    >>> from unpoison.mechanisms import DiagonalTransition
+    >>> counts, third = np.array([60.0, 40.0]), np.full(2, 1 / 3)
+    >>> response = DiagonalTransition(2, kept=0.75, other=0.25)
+    >>> problem = Problem(response, counts, third, third * [0, 1], Free(), tolerance=0.01)
+    >>> float(maximise([problem])[0].poison[0])
+    0.0
     """
 
     transition: Transition
@@ -43,7 +50,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where EM stopped: x̂, ŷ, and how it got there."""
+    """Where EM stopped: x̂, ŷ, and how it got there.
+
+    >>> histograms = np.array([0.5, 0.25]), np.array([0.0, 0.25])
+    >>> stopped = Solution(*histograms, likelihoods=np.array([-9.5, -8.5, -8.5]), converged=True)
+    >>> stopped.byzantine_fraction, stopped.iterations, stopped.likelihood
+    (0.25, 2, -8.5)
+    """
 
     honest: FloatArray
     poison: FloatArray
@@ -67,7 +80,15 @@ class Solution:
 
 
 def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) -> list[Solution]:
-    """Run EM on every problem until |l^t − l^{t+1}| < τ, or to the bound with a warning."""
+    """Run EM on every problem until |l^t − l^{t+1}| < τ, or to the bound with a warning.
+
+    >>> from unpoison.mechanisms import DiagonalTransition
+    >>> response = DiagonalTransition(2, kept=0.75, other=0.25)
+    >>> counts, start, nowhere = np.array([60.0, 40.0]), np.full(2, 0.5), np.zeros(2)
+    >>> (solution,) = maximise([Problem(response, counts, start, nowhere, Free(), 1e-9)])
+    >>> solution.honest.round(3).tolist()
+    [0.7, 0.3]
+    """
     if max_iterations < 1:
         raise InvalidParameter("max_iterations", "must be at least 1", max_iterations)
     if not problems:
@@ -210,5 +231,9 @@ def _block_diagonal(blocks: list[sparse.csr_array]) -> sparse.csr_array:
 
 
 def tolerance(epsilon: float) -> float:
-    """τ = 0.01·e^ε, the paper's stopping threshold."""
+    """τ = 0.01·e^ε, the paper's stopping threshold.
+
+    >>> round(tolerance(1.0), 4)
+    0.0272
+    """
     return 0.01 * math.exp(epsilon)

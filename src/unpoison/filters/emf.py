@@ -21,7 +21,15 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """One group of a summary in buckets: c_i, with the transition that explains them."""
+    """One group of a summary in buckets: c_i, with the transition that explains them.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> group = GroupCounts.of(run.summary, 1)
+    >>> group.buckets.outputs, float(group.counts.sum()), int(group.support("right", 0.0).sum())
+    (44, 2000.0, 22)
+    """
 
     buckets: Buckets
     counts: FloatArray

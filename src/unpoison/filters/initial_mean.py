@@ -16,13 +16,24 @@ DEFAULT_GAMMA_SUP = 0.5
 
 
 def check_gamma_sup(gamma_sup: float) -> None:
-    """γ_sup bounds the share of attackers."""
+    """γ_sup bounds the share of attackers.
+
+    >>> check_gamma_sup(0.6)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: gamma_sup must be in (0, 1/2]; received 0.6
+    """
     if not 0 < gamma_sup <= 0.5:
         raise InvalidParameter("gamma_sup", "must be in (0, 1/2]", gamma_sup)
 
 
 def middle_of_inputs(mechanism: Mechanism) -> float:
-    """The paper's default O': 0 for PM, 1/2 for SW."""
+    """The paper's default O': 0 for PM, 1/2 for SW.
+
+    >>> from unpoison.mechanisms import make
+    >>> middle_of_inputs(make("piecewise", 1.0)), middle_of_inputs(make("square-wave", 1.0))
+    (0.0, 0.5)
+    """
     return (mechanism.input_low + mechanism.input_high) / 2
 
 

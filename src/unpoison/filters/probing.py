@@ -14,7 +14,14 @@ SIDE_RULES = ("variance", "likelihood")
 
 @dataclass(frozen=True)
 class Probe:
-    """What one group says about the attackers, with the evidence for each side."""
+    """What one group says about the attackers, with the evidence for each side.
+
+    >>> import numpy as np
+    >>> nobody = Solution(np.array([0.5, 0.5]), np.zeros(2), np.zeros(1), converged=True)
+    >>> some = Solution(np.array([0.5, 0.25]), np.array([0.0, 0.25]), np.zeros(1), converged=True)
+    >>> Probe("right", {"left": nobody, "right": some}).byzantine_fraction
+    0.25
+    """
 
     side: str
     solutions: dict[str, Solution]
@@ -40,6 +47,14 @@ def probe(
 
     `variance` is the paper's: the side on which x̂ has the smaller variance. `likelihood` takes the
     side that explains the counts better; it holds where the variances hardly differ.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> found = probe(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
+    ('right', True)
     """
     check_name("side_rule", rule, SIDE_RULES)
     problems = [group.emf(group.support(side, initial_means[side])) for side in SIDES]

@@ -21,7 +21,13 @@ PERTURB_BLOCK = 2**15
 
 
 def check_epsilon(name: str, epsilon: float) -> None:
-    """Refuse budgets that mean nothing (not positive) or nothing in practice (tiny, huge)."""
+    """Refuse budgets that mean nothing (not positive) or nothing in practice (tiny, huge).
+
+    >>> check_epsilon("min_epsilon", 0.0)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: min_epsilon must be in [0.0001, 16]; received 0.0
+    """
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         rule = f"must be in [{MIN_EPSILON:g}, {MAX_EPSILON:g}]"
         raise InvalidParameter(name, rule, epsilon)
@@ -33,6 +39,12 @@ class Mechanism(ABC):
     Inputs live in `[input_low, input_high]`; reports in `[output_low, output_high]`, which is cut
     into `cells` equal cells: the grid that summaries count on. Where `discrete`, a report is the
     number of its cell, and so stands half a cell left of the cell's middle.
+
+    >>> from unpoison.mechanisms import make
+    >>> values, rng = np.full(10_000, 0.5), np.random.default_rng(1)
+    >>> family = [make(name, 4.0) for name in ("piecewise", "square-wave", "piecewise-integer")]
+    >>> [bool(abs(each.decode(each.perturb(values, rng)).mean() - 0.5) < 0.05) for each in family]
+    [True, True, True]
     """
 
     discrete: ClassVar[bool] = False

@@ -43,7 +43,13 @@ def _below(total: int, candidates: Words, draw: WordSource) -> tuple[Words, Word
 
 
 class IntegerWindow:
-    """The draw that all three mechanisms of the family share."""
+    """The draw that all three mechanisms of the family share.
+
+    >>> import math
+    >>> window = IntegerWindow(epsilon=1.0, cells=8, window=3)
+    >>> window.offsets, window.inside_weight / window.outside_weight <= math.e
+    (6, True)
+    """
 
     def __init__(self, epsilon: float, cells: int, window: int) -> None:
         self.cells, self.window = cells, window
@@ -80,7 +86,14 @@ class IntegerWindow:
 
 
 class IntegerWindowMechanism(WindowMechanism):
-    """A numerical window mechanism on integer cells; `twin` is the continuous one it follows."""
+    """A numerical window mechanism on integer cells; `twin` is the continuous one it follows.
+
+    >>> device = IntegerPiecewise(epsilon=1.0, cells=64)
+    >>> device.output_high, device.twin
+    (64.0, PiecewiseMechanism(epsilon=1, cells=16384))
+    >>> device.fixed_offsets(np.array([-1.0, 1.0])).tolist() == [0, (64 - device.width) * 2**32]
+    True
+    """
 
     discrete = True
     default_cells = 2**12

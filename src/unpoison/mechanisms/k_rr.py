@@ -17,6 +17,10 @@ class CategoricalMechanism(Mechanism):
 
     A value is the category's index; `decode` maps a report to an unbiased estimate of the indicator
     that the value is that category (averaged over reports, its frequency).
+
+    >>> rr = RandomizedResponse(epsilon=1.0, cells=3)
+    >>> rr.decode(np.array([rr.kept, rr.other])).round(9).tolist()
+    [1.0, 0.0]
     """
 
     discrete = True

@@ -21,6 +21,13 @@ class Transition(ABC):
 
     `sparse` is S; `write_features` and `gather_features` are P and Pᵀ. They write into arrays that
     are given, so that several problems can lie end to end in common ones.
+
+    >>> from unpoison.mechanisms import make
+    >>> inputs, outputs = np.linspace(0, 1, 3), make("square-wave", 1.0, cells=4).grid()
+    >>> transition = make("square-wave", 1.0).transition(inputs, outputs)
+    >>> x, w = np.array([0.75, 0.25]), np.arange(4.0)
+    >>> bool(np.isclose(transition.forward(x) @ w, transition.adjoint(w) @ x))
+    True
     """
 
     sparse: csr_array
@@ -73,6 +80,10 @@ class WindowTransition(Transition):
     outside + (inside − outside)·(X(y) − X(y − width)). X is linear between the images of the input
     edges, so its integral over an output bucket is a sum of a few knot values: the features are the
     prefix sums of the histogram, X at the knots.
+
+    >>> starts, edges = np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 2.0])
+    >>> WindowTransition(starts, edges, width=1.0, inside=0.75, outside=0.25).dense().round(6).tolist()
+    [[0.625, 0.375], [0.375, 0.625]]
     """
 
     def __init__(
@@ -96,7 +107,11 @@ class WindowTransition(Transition):
 
 
 class DiagonalTransition(Transition):
-    """Randomised response: a constant, plus more on the diagonal."""
+    """Randomised response: a constant, plus more on the diagonal.
+
+    >>> DiagonalTransition(2, kept=0.75, other=0.25).dense().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
 
     def __init__(self, categories: int, kept: float, other: float) -> None:
         self.inputs = categories

@@ -18,6 +18,13 @@ class WindowMechanism(Mechanism):
     The window's left end moves from `output_low` (at the smallest input) until its right end
     reaches `output_high` (at the largest). The two densities have the ratio e^ε, so ε-LDP is exact.
     The report's mean is affine in the input: E[y | v] = offset + slope·v.
+
+    >>> from unpoison.mechanisms import make
+    >>> pm = make("piecewise", 1.0)
+    >>> round(math.log(pm.inside / pm.outside), 9)
+    1.0
+    >>> bool(np.isclose(pm.window_start(np.array([1.0]))[0] + pm.width, pm.output_high))
+    True
     """
 
     width: float

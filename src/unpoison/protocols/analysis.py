@@ -23,7 +23,15 @@ PICTURE_BINS = 64
 
 
 class Analysis:
-    """The filters on one tier's groups; `groups` are their numbers in the summary."""
+    """The filters on one tier's groups; `groups` are their numbers in the summary.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
+    >>> analysis.probing_group, analysis.probe.side
+    (1, 'right')
+    """
 
     def __init__(self, summary: Summary, groups: Iterable[int], options: FilterOptions) -> None:
         self.summary = summary
@@ -116,7 +124,14 @@ class Analysis:
 
 
 def analyses(summary: Summary, options: FilterOptions) -> list[Analysis]:
-    """One analysis a tier; a tier that nobody is in has nothing to say."""
+    """One analysis a tier; a tier that nobody is in has nothing to say.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1, min_epsilon=0.5, tiers=[{"epsilon": 0.25}])
+    >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
+    >>> [analysis.groups for analysis in analyses(run.summary, FilterOptions())]
+    [[0, 1]]
+    """
     plan, reports = summary.plan, summary.reports
     tiers = [plan.tier_groups(tier) for tier in range(len(plan.all_tiers))]
     present = [groups for groups in tiers if reports[list(groups)].any()]

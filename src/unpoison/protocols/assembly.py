@@ -23,7 +23,17 @@ def assemble(
     analyses: list[Analysis],
     fit: dict[str, Any],
 ) -> Estimate:
-    """Combine tiers by their honest users (`weight`): a small budget is a choice, not chance."""
+    """Combine tiers by their honest users (`weight`): a small budget is a choice, not chance.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.protocols import FilterOptions, aggregate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
+    >>> result = aggregate(analysis, "emf", "optimal")
+    >>> assemble(run.summary, "emf", [result], [analysis], {}).mean == result[0].mean
+    True
+    """
     honest = np.array([tier.weight for tier, _ in results])
     tiers = [
         replace(tier, weight=float(share))
@@ -51,7 +61,16 @@ def assemble(
 def group_estimate(
     analysis: Analysis, scheme: str, group: int, mean: float, weight: float
 ) -> GroupEstimate:
-    """One group's detail; `mean` is normalised."""
+    """One group's detail; `mean` is normalised.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.protocols import FilterOptions
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
+    >>> run = simulate(plan, np.full(2000, 3.0), "point:C", 0.3, np.random.default_rng(1))
+    >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
+    >>> group_estimate(analysis, "emf", 1, mean=-0.5, weight=0.25).mean
+    2.5
+    """
     summary, solution = analysis.summary, analysis.solution(scheme, group)
     return GroupEstimate(
         group=group,
@@ -69,7 +88,16 @@ def group_estimate(
 
 
 def probing_fit(analysis: Analysis) -> dict[str, Any]:
-    """The evidence for each side, from the main tier's probing group."""
+    """The evidence for each side, from the main tier's probing group.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.protocols import FilterOptions
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> likelihood = probing_fit(Analysis(run.summary, [0, 1], FilterOptions()))["log_likelihood"]
+    >>> likelihood["right"] > likelihood["left"]
+    True
+    """
     solutions = analysis.probe.solutions
     return {
         "probing_group": analysis.probing_group,

@@ -45,7 +45,15 @@ def estimate_dap(
 
 
 def aggregate(analysis: Analysis, scheme: str, weights: str) -> TierResult:
-    """Stage 5: combine the group means of one tier (Alg. 5)."""
+    """Stage 5: combine the group means of one tier (Alg. 5).
+
+    >>> from unpoison import simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> tier, groups = aggregate(Analysis(run.summary, [0, 1], FilterOptions()), "emf", "optimal")
+    >>> bool(np.isclose(tier.mean, sum(group.weight * group.mean for group in groups)))
+    True
+    """
     summary, plan = analysis.summary, analysis.summary.plan
     groups = analysis.groups
     gammas = np.array([analysis.solution(scheme, g).byzantine_fraction for g in groups])

@@ -13,7 +13,12 @@ from unpoison.summary import Summary
 
 @dataclass(frozen=True)
 class Trust:
-    """The unfiltered mean in natural units, and how likely honest groups differ as these do."""
+    """The unfiltered mean in natural units, and how likely honest groups differ as these do.
+
+    >>> trust = Trust(mean=0.75, p_value=1e-12)
+    >>> "groups differ" if trust.p_value < 0.001 else "groups agree"
+    'groups differ'
+    """
 
     mean: float
     p_value: float
@@ -25,6 +30,14 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
     Groups are random, so honest groups have one mean. The sum of squared differences, each over a
     bound of its variance (worst-case noise, the widest values), is at most χ² distributed then; so
     the p-value is an upper bound. One group alone always agrees with itself.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.full(3000, 0.3)
+    >>> for attack in ("none", "point:C"):
+    ...     run = simulate(plan, values, attack, 0.3, np.random.default_rng(1))
+    ...     trust_everybody(run.summary, [[0, 1, 2]]).p_value > 0.001
+    True
+    False
     """
     plan, users = summary.plan, summary.users
     mean = statistic = 0.0

@@ -19,7 +19,17 @@ SURE = 1e-3
 def verdict(
     method: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
 ) -> str:
-    """What a person should take from the estimate."""
+    """What a person should take from the estimate.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.protocols import FilterOptions
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(1000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> analysis = Analysis(run.summary, [0], FilterOptions())
+    >>> verdict("emf", 0.9, Byzantine(0.6, "right"), Trust(0.8, 1.0), analysis)
+    '60.0 % of users seem to be attackers. ... do not use the mean 0.9000.'
+    """
     summary = analysis.summary
     share = f"{100 * byzantine.fraction:.1f} %"
     value, plain = readable(mean, summary), readable(trusted.mean, summary)
@@ -54,6 +64,13 @@ def false_alarm(summary: Summary, group: int) -> float:
 
     Each of the d'/2 poison buckets can soak up a few standard deviations √(N_t/d') of its own
     count, so γ̂ reaches up to 3·(d'/2)·√(1/(d'·N_t)).
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> few, many = (simulate(plan, np.full(users, 0.3)).summary for users in (100, 10_000))
+    >>> round(false_alarm(few, 0), 3), round(false_alarm(many, 0), 3)
+    (0.474, 0.15)
     """
     reports = int(summary.reports[group])
     buckets = Buckets.for_reports(summary.plan.group_mechanisms[group], reports)
@@ -74,7 +91,13 @@ def _other_side(analysis: Analysis) -> str:
 
 
 def readable(mean: float, summary: Summary) -> str:
-    """A number with as many digits as its range deserves."""
+    """A number with as many digits as its range deserves.
+
+    >>> from unpoison import Plan
+    >>> day = Summary.empty(Plan.new(epsilon=0.25, low=0, high=86_400))
+    >>> readable(43_210.98765, day)
+    '43211'
+    """
     low, high = summary.plan.bounds
     width = high - low
     digits = max(0, 4 - math.floor(math.log10(width)))

@@ -30,7 +30,12 @@ def group_weights(
 
 
 def combined_variance(weights: FloatArray, reports: FloatArray, variances: FloatArray) -> float:
-    """Σ w_t² Var_t/reports_t: the variance of the combined mean."""
+    """Σ w_t² Var_t/reports_t: the variance of the combined mean.
+
+    >>> reports, variances = np.array([100.0, 100.0]), np.array([1.0, 1.0])
+    >>> combined_variance(np.array([0.5, 0.5]), reports, variances)
+    0.005
+    """
     return float(np.sum(weights**2 * variances / reports))
 
 

@@ -1,0 +1,50 @@
+"""Whatever is public shows what it is for: its docstring has an example, which runs as a test."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import unpoison
+
+WITHOUT_EXAMPLES = ("unpoison.__main__", "unpoison.bench", "unpoison.cli", "unpoison.demo")
+
+
+def modules() -> Iterator[str]:
+    """All modules that a program may import; commands and benchmarks are for people to run."""
+    yield unpoison.__name__
+    for module in pkgutil.walk_packages(unpoison.__path__, "unpoison."):
+        if not f"{module.name}.".startswith(tuple(f"{each}." for each in WITHOUT_EXAMPLES)):
+            yield module.name
+
+
+def needs_example(item: object) -> bool:
+    """Functions and classes do, unless they only name a shape (protocols) or a fault (errors)."""
+    if not inspect.isclass(item):
+        return inspect.isroutine(item)
+    return not (issubclass(item, BaseException) or getattr(item, "_is_protocol", False))
+
+
+def public() -> dict[str, Any]:
+    """Each public function and class by its full name, from the module that defines it."""
+    return {
+        f"{module}.{name}": item
+        for module in modules()
+        for name, item in vars(importlib.import_module(module)).items()
+        if not name.startswith("_")
+        and getattr(item, "__module__", None) == module
+        and needs_example(item)
+    }
+
+
+PUBLIC = public()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_it_has_an_example(name: str) -> None:
+    assert ">>> " in (vars(PUBLIC[name]).get("__doc__") or PUBLIC[name].__doc__ or "")
