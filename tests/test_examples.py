@@ -47,4 +47,4 @@ PUBLIC = public()
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_it_has_an_example(name: str) -> None:
-    assert ">>> " in (vars(PUBLIC[name]).get("__doc__") or PUBLIC[name].__doc__ or "")
+    assert ">>> " in (PUBLIC[name].__doc__ or "")

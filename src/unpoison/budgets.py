@@ -43,10 +43,10 @@ class Group:
 class Tier:
     """Users of one personal budget, and the groups that they are spread over.
 
-    >>> Tier(0.5, (Group(0.5, 1, 0.5), Group(0.25, 4, 0.5))).check("dap")
+    >>> Tier(1.0, (Group(1.0, 1, 0.5), Group(0.5, 3, 0.5))).check("dap")
     Traceback (most recent call last):
         ...
-    unpoison.errors.InvalidParameter: groups must spend at most epsilon 0.5 a user; received 4 x 0.25
+    unpoison.errors.InvalidParameter: groups must spend at most epsilon 1 a user; received 3 x 0.5
     """
 
     epsilon: float
@@ -120,4 +120,3 @@ def _check_budgets(epsilon: float, min_epsilon: float) -> None:
     check_epsilon("min_epsilon", min_epsilon)
     if min_epsilon > epsilon:
         raise InvalidParameter("min_epsilon", f"must be at most epsilon {epsilon:g}", min_epsilon)
-

@@ -62,7 +62,7 @@ class GroupEstimate:
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.2, np.random.default_rng(1))
     >>> [(group.epsilon, group.reports) for group in estimate(run.summary).groups]
     [(0.5, 1000), (0.25, 2000)]
     """

@@ -38,8 +38,8 @@ def cramer_rao(
     """What no unbiased estimator goes below, linear or not, in natural units².
 
     The honest inputs are a histogram x of 64 buckets that only has to sum to 1. Its information is
-    Σ_t reports_t·M_tᵀ diag(1/(M_t x)) M_t. The bound on the variance of the mean follows, less S²/n:
-    it is the honest users' own mean that is asked for, not that of a population.
+    Σ_t reports_t·M_tᵀ diag(1/(M_t x)) M_t. The bound on the variance of the mean follows, less
+    S²/n: it is the honest users' own mean that is asked for, not that of a population.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> inputs = np.linspace(-1, 0.5, 1000)

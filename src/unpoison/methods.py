@@ -76,7 +76,7 @@ def estimate_summary(summary: Summary, method: str | None = None, **options: Any
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> answer = estimate_summary(run.summary, "emf*", weights="paper")
     >>> answer.method, answer.byzantine.side
     ('emf-star', 'right')

@@ -22,7 +22,7 @@ def draw_estimate(estimate: Estimate, truth: float | None = None) -> Any:
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> draw_estimate(estimate(run.summary), run.truth).axes[0].get_title()
     'group 1: ε = 0.25, 2,000 reports'
     """

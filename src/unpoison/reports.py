@@ -140,10 +140,10 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
 def checked_values(plan: Plan, values: Any) -> FloatArray:
     """Values as floats, all within the plan's range; a fault is placed, but never repeated.
 
-    >>> checked_values(Plan.new(epsilon=0.25, low=0, high=10), [3, 11])
+    >>> checked_values(Plan.new(epsilon=0.25, low=0, high=9), [3, float("nan")])
     Traceback (most recent call last):
         ...
-    unpoison.errors.InvalidValue: row 2: values must be numbers in [0, 10]; received a value above high
+    unpoison.errors.InvalidValue: row 2: values must be numbers in [0, 9]; received not a number
     """
     if plan.categories is not None:
         return _category_numbers(plan.categories, values)

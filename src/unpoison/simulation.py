@@ -74,7 +74,13 @@ def simulate(
 
 @dataclass(frozen=True)
 class Crowd:
-    """Users with their groups and roles drawn; `members[t]` are the users of group t."""
+    """Users with their groups and roles drawn; `members[t]` are the users of group t.
+
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> crowd = Crowd.draw(plan, np.full(100, 0.25), "point:C", 0.2, np.random.default_rng(1))
+    >>> int(crowd.attackers.sum()), [len(users) for users in crowd.members], crowd.honest_mean
+    (20, [50, 50], -0.5)
+    """
 
     plan: Plan
     inputs: FloatArray

@@ -22,7 +22,14 @@ GROUPED, UNGROUPED = "grouped", "ungrouped"
 
 @dataclass(frozen=True)
 class Trial:
-    """One method on one collection. `floor` is the grouped plan's, for every row."""
+    """One method on one collection. `floor` is the grouped plan's, for every row.
+
+    >>> found = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
+    >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
+    >>> trial = Trial(0, "emf", GROUPED, mean=0.75, truth=0.5, **bounds, **found)
+    >>> (trial.mean - trial.truth) ** 2 / trial.floor
+    1.0
+    """
 
     trial: int
     method: str
@@ -38,7 +45,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Score:
-    """A method over all trials: mean squared error over the mean floor."""
+    """A method over all trials: mean squared error over the mean floor.
+
+    >>> line = Score("emf", GROUPED, 10, 0.5, 0.0, 1.25, 0.25, side="right", seconds=0.1)
+    >>> line.to_dict()["mse_over_floor"]
+    1.25
+    """
 
     method: str
     collection: str
@@ -56,7 +68,12 @@ class Score:
 
 
 def ungrouped(plan: Plan) -> Plan:
-    """The same collection without groups: everybody reports once, with all of ε."""
+    """The same collection without groups: everybody reports once, with all of ε.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> [(group.epsilon, group.reports) for group in ungrouped(plan).groups]
+    [(1.0, 1)]
+    """
     keys = {key: value for key, value in plan.to_dict().items() if key not in ("groups", "tiers")}
     return Plan.from_dict({**keys, "protocol": "dap", "min_epsilon": plan.epsilon})
 
@@ -76,6 +93,12 @@ def run_trials(
     """All methods on `trials` collections; rivals also on ungrouped ones (their best case).
 
     Also returns the last grouped collection. `advance` is told of users as they are simulated.
+
+    >>> plan, values = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1), np.full(2000, 0.25)
+    >>> methods, rng = ["emf*", "ostrich"], np.random.default_rng(1)
+    >>> rows, last = run_trials(plan, values, "uniform:3C/4,C", 0.25, methods, rng=rng)
+    >>> [(row.method, row.collection) for row in rows]
+    [('emf-star', 'grouped'), ('ostrich', 'grouped'), ('ostrich', 'ungrouped')]
     """
     names = [canonical(method) for method in methods]
     rivals = [name for name in names if name in defences]
@@ -132,7 +155,13 @@ def _row(
 
 
 def score(rows: Sequence[Trial]) -> list[Score]:
-    """One line a method and collection, in the order in which they first appear."""
+    """One line a method and collection, in the order in which they first appear.
+
+    >>> rest = (0.5, 0.0625, 0.03, 0.25, "right", 0.1)
+    >>> low, high = (Trial(0, "emf", GROUPED, mean, *rest) for mean in (0.25, 0.75))
+    >>> [(line.trials, line.bias, line.mse_over_floor) for line in score([low, high])]
+    [(2, 0.0, 1.0)]
+    """
     kinds = dict.fromkeys((row.method, row.collection) for row in rows)
     return [_score([row for row in rows if (row.method, row.collection) == kind]) for kind in kinds]
 

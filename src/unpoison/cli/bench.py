@@ -29,6 +29,8 @@ def bench(
     from unpoison.bench import benchmarks
     from unpoison.cli.progress import progress
 
+    if markdown is not None:
+        _table_place(markdown)
     chosen = [(name, benchmarks[name]) for name in names or list(benchmarks)]
     results: list[Any] = []
     with progress("Measuring", len(chosen)) as advance:
@@ -69,17 +71,25 @@ def _show(results: list[Any]) -> None:
     print_table(HEADS, _rows(results))
 
 
-def _write(path: Path, results: list[Any]) -> None:
-    """Put the table between the two markers of the file, which must have them."""
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+
+def _table_place(path: Path) -> tuple[str, str]:
+    """What stands before and after the table: the file must have its two markers."""
     from unpoison.errors import InvalidFile
+
+    text = path.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise InvalidFile(path, f"must have the markers {BEGIN} and {END}")
+    return text.split(BEGIN)[0], text.split(END)[1]
+
+
+def _write(path: Path, results: list[Any]) -> None:
+    """Put the table between the two markers."""
     from unpoison.files import whole_file
 
-    begin, end = "<!-- bench:begin -->", "<!-- bench:end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise InvalidFile(path, f"must have the markers {begin} and {end}")
+    before, after = _table_place(path)
     lines = [HEADS, ["---"] * len(HEADS), *_rows(results)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    before, after = text.split(begin)[0], text.split(end)[1]
     with whole_file(path) as file:
-        file.write(f"{before}{begin}\n\n{table}\n\n{end}{after}".encode())
+        file.write(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}".encode())

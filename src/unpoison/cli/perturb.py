@@ -61,6 +61,11 @@ def perturb(
         if not users:
             raise InvalidFile(values, "holds no rows")
     _show(users, rows, output, json)
+    if not (json or agreed.group_mechanisms[0].discrete or seed is not None):
+        typer.echo(
+            f"Note: {agreed.mechanism} draws floating-point noise, which is for simulation; on "
+            f"real devices use {agreed.mechanism}-integer."
+        )
 
 
 def _check(

@@ -90,7 +90,8 @@ def plan(
         "tiers": [_tier(each, min_epsilon) for each in tier or []] or None,
     }
     made = _made(source, keys)
-    _write(made, output)
+    if output is not None:
+        made.save(output)
     if json:
         typer.echo(made.to_json())
     else:
@@ -114,14 +115,6 @@ def _tier(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
     if min_epsilon is None:
         return {"epsilon": epsilon}
     return {"epsilon": epsilon, "min_epsilon": min(epsilon, min_epsilon)}
-
-
-def _write(made: Any, output: Path | None) -> None:
-    if output is not None:
-        from unpoison.files import whole_file
-
-        with whole_file(output) as file:
-            file.write((made.to_json() + "\n").encode())
 
 
 def _show(made: Any, output: Path | None) -> None:

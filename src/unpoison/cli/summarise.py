@@ -38,7 +38,7 @@ def summarise(
     if output.resolve() in [path.resolve() for path in paths]:
         raise InvalidParameter("--output", "must not be one of the report files", output)
     summary = summarised(paths, agreed, drop_invalid)
-    save(summary, output)
+    summary.save(output)
     show(summary, output, json)
 
 
@@ -60,7 +60,7 @@ def merge(
 
     check_output(output, "--output")
     total = merged(expand(summaries, [SUMMARY_SUFFIX]))
-    save(total, output)
+    total.save(output)
     show(total, output, json)
 
 
@@ -88,14 +88,6 @@ def merged(paths: Sequence[Path]) -> Any:
                 raise IncompatibleSummaries(f"{path}: {fault}") from None
             advance(1)
     return total
-
-
-def save(summary: Any, output: Path) -> None:
-    """Write a summary file, whole or not at all."""
-    from unpoison.files import whole_file
-
-    with whole_file(output) as file:
-        file.write(summary.to_bytes())
 
 
 def show(summary: Any, output: Path, json: bool) -> None:

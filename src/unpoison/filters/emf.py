@@ -25,7 +25,7 @@ class GroupCounts:
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.2, np.random.default_rng(1))
     >>> group = GroupCounts.of(run.summary, 1)
     >>> group.buckets.outputs, float(group.counts.sum()), int(group.support("right", 0.0).sum())
     (44, 2000.0, 22)

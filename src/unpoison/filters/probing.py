@@ -51,7 +51,7 @@ def probe(
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(5000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> found = probe(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
     >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
     ('right', True)

@@ -82,7 +82,8 @@ class WindowTransition(Transition):
     prefix sums of the histogram, X at the knots.
 
     >>> starts, edges = np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 2.0])
-    >>> WindowTransition(starts, edges, width=1.0, inside=0.75, outside=0.25).dense().round(6).tolist()
+    >>> transition = WindowTransition(starts, edges, width=1.0, inside=0.75, outside=0.25)
+    >>> transition.dense().round(6).tolist()
     [[0.625, 0.375], [0.375, 0.625]]
     """
 

@@ -27,7 +27,7 @@ class Analysis:
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
     >>> analysis.probing_group, analysis.probe.side
     (1, 'right')

@@ -28,7 +28,7 @@ def assemble(
     >>> from unpoison import Plan, simulate
     >>> from unpoison.protocols import FilterOptions, aggregate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
     >>> result = aggregate(analysis, "emf", "optimal")
     >>> assemble(run.summary, "emf", [result], [analysis], {}).mean == result[0].mean
@@ -66,7 +66,7 @@ def group_estimate(
     >>> from unpoison import Plan, simulate
     >>> from unpoison.protocols import FilterOptions
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
-    >>> run = simulate(plan, np.full(2000, 3.0), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 3.0), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analysis = Analysis(run.summary, [0, 1], FilterOptions())
     >>> group_estimate(analysis, "emf", 1, mean=-0.5, weight=0.25).mean
     2.5
@@ -93,7 +93,7 @@ def probing_fit(analysis: Analysis) -> dict[str, Any]:
     >>> from unpoison import Plan, simulate
     >>> from unpoison.protocols import FilterOptions
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> likelihood = probing_fit(Analysis(run.summary, [0, 1], FilterOptions()))["log_likelihood"]
     >>> likelihood["right"] > likelihood["left"]
     True

@@ -49,7 +49,7 @@ def aggregate(analysis: Analysis, scheme: str, weights: str) -> TierResult:
 
     >>> from unpoison import simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(2000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> tier, groups = aggregate(Analysis(run.summary, [0, 1], FilterOptions()), "emf", "optimal")
     >>> bool(np.isclose(tier.mean, sum(group.weight * group.mean for group in groups)))
     True

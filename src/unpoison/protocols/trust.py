@@ -33,7 +33,7 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.full(3000, 0.3)
-    >>> for attack in ("none", "point:C"):
+    >>> for attack in ("none", "uniform:3C/4,C"):
     ...     run = simulate(plan, values, attack, 0.3, np.random.default_rng(1))
     ...     trust_everybody(run.summary, [[0, 1, 2]]).p_value > 0.001
     True

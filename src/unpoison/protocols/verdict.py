@@ -25,7 +25,7 @@ def verdict(
     >>> from unpoison import Plan, simulate
     >>> from unpoison.protocols import FilterOptions
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(1000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(1000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analysis = Analysis(run.summary, [0], FilterOptions())
     >>> verdict("emf", 0.9, Byzantine(0.6, "right"), Trust(0.8, 1.0), analysis)
     '60.0 % of users seem to be attackers. ... do not use the mean 0.9000.'
