@@ -22,7 +22,7 @@ def dap() -> list[Result]:
     rng = np.random.default_rng(1)
     summary = simulate(plan, rng.beta(2, 5, USERS), "uniform:3C/4,C", 0.25, rng).summary
     fast, dense = race(
-        lambda: estimate_dap(summary, SCHEMES), lambda: plain.dap_schemes(summary, SCHEMES), 3
+        lambda: estimate_dap(summary, SCHEMES), lambda: plain.dap_schemes(summary, SCHEMES), 7
     )
     expected = plain.dap_schemes(summary, SCHEMES)
     found = estimate_dap(summary, SCHEMES)
