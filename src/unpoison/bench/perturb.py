@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from unpoison.bench.plain import perturb_piecewise
-from unpoison.bench.result import Result, benchmarks, faster, peak_memory, race
+from unpoison.bench.result import (
+    Result,
+    benchmarks,
+    duration,
+    faster,
+    peak_memory,
+    race,
+    seconds,
+)
 from unpoison.mechanisms import make
 
 VALUES = 10**7
@@ -36,4 +46,15 @@ def perturb() -> list[Result]:
         "≤ 0.5×",
         share <= 0.5,
     )
-    return [faster("perturb, PM, 10^7 values: time against whole arrays", fast, plain, 1), memory]
+    return [
+        faster("perturb, PM, 10^7 values: time against whole arrays", fast, plain, 1),
+        memory,
+        _limit(fast, lambda: rng.random(VALUES)),
+    ]
+
+
+def _limit(ours: float, generator: Callable[[], object]) -> Result:
+    """How near we are to what drawing one uniform number a value takes alone."""
+    alone = min(seconds(generator) for _ in range(3))
+    name = "perturb, PM, 10^7 values: time against drawing the random numbers alone"
+    return Result(name, duration(ours), duration(alone), alone / ours, "the limit is 1×", None)
