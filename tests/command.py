@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 from unpoison.cli import run
+
+FORMATS = (".parquet", ".csv")
+
+
+def write_table(path: str | Path, columns: dict[str, Any]) -> None:
+    write = pq.write_table if Path(path).suffix == ".parquet" else pacsv.write_csv
+    write(pa.table(columns), path)
 
 
 @dataclass(frozen=True)

@@ -13,26 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import typer
 
-from command import Command, contents
+from command import FORMATS, Command, contents, write_table
 from unpoison import Plan, Summary, __version__, estimate, summarise
 from unpoison.cli import run
 from unpoison.cli.app import app
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-FORMATS = (".parquet", ".csv")
 USERS = 6000
 PATH = ("plan", "perturb", "summarise", "merge", "estimate", "simulate")
-
-
-def write_table(path: Path, columns: dict[str, Any]) -> None:
-    write = pq.write_table if path.suffix == ".parquet" else pacsv.write_csv
-    write(pa.table(columns), path)
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:

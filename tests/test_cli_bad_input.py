@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from command import Command, contents
+from command import FORMATS, Command, contents, write_table
 from unpoison import Plan, Summary, perturb, summarise
 from unpoison import reading as reading_module
 from unpoison.cli import run
@@ -23,12 +22,6 @@ from unpoison.reports import Reporter
 
 USERS = 300
 SHORT = {"mechanism": "piecewise", "epsilon": 1.0, "min_epsilon": 0.25, "low": 0, "high": 100}
-FORMATS = (".parquet", ".csv")
-
-
-def write_table(path: str | Path, columns: dict[str, Any]) -> None:
-    write = pq.write_table if Path(path).suffix == ".parquet" else pacsv.write_csv
-    write(pa.table(columns), path)
 
 
 @pytest.fixture

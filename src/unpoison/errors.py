@@ -55,9 +55,10 @@ class InvalidRow(UnpoisonError, ValueError):
         place = f"{self.source}: row {self.row}" if self.source else f"row {self.row}"
         return f"{place}: {self.rule}; received {self.received}"
 
-    def at(self, source: str, rows_before: int) -> InvalidRow:
-        """The same fault, placed in a file."""
-        return type(self)(self.rule, self.received, self.row + rows_before, source)
+    def at(self, source: str, rows_before: int, received: object = None) -> InvalidRow:
+        """The same fault, placed in a file, with what that has in the row where it differs."""
+        shown = self.received if received is None else received
+        return type(self)(self.rule, shown, self.row + rows_before, source)
 
 
 class InvalidReport(InvalidRow):

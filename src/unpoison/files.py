@@ -79,6 +79,18 @@ def is_summary(path: Path) -> bool:
     return METADATA_KEY in (metadata or {})
 
 
+def check_input(path: Path) -> None:
+    """Refuse a path that is not a file.
+
+    >>> check_input(Path("nowhere.csv"))
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidFile: nowhere.csv: does not exist
+    """
+    if not path.is_file():
+        raise InvalidFile(path, "is a folder, not a file" if path.exists() else "does not exist")
+
+
 def check_output(
     path: str | Path | None, name: str = "output", suffixes: Sequence[str] | None = None
 ) -> None:

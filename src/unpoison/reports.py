@@ -158,12 +158,16 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
     if outside.any():
         row = int(outside.argmax())
         rule = f"must be numbers in [{low:g}, {high:g}]"
-        raise InvalidValue(f"values {rule}", _kind(numbers[row], low), row + 1)
+        raise InvalidValue(f"values {rule}", fault_kind(numbers[row], low), row + 1)
     return numbers
 
 
-def _kind(value: float, low: float) -> str:
-    """What is wrong with a value, in words that do not give it away."""
+def fault_kind(value: float, low: float) -> str:
+    """What is wrong with a value, in words that do not give it away.
+
+    >>> fault_kind(float("inf"), low=0.0), fault_kind(-3.0, low=0.0)
+    ('an infinity', 'a value below low')
+    """
     if np.isnan(value):
         return "not a number"
     if np.isinf(value):

@@ -86,6 +86,7 @@ class Crowd:
     inputs: FloatArray
     attack: Attack
     attackers: np.ndarray
+    tiers: IntArray
     members: list[IntArray]
     streams: list[np.random.Generator]
     poison_seeds: list[int]
@@ -116,9 +117,12 @@ class Crowd:
         attackers = np.zeros(len(inputs), dtype=bool)
         count = round(byzantine_fraction * len(inputs)) if attack.active else 0
         attackers[streams[-1].permutation(len(inputs))[:count]] = True
-        members = partition(plan, tiers_of(plan, len(inputs), budgets), streams[-2])
+        tiers = tiers_of(plan, len(inputs), budgets)
+        members = partition(plan, tiers, streams[-2])
         seeds = streams[-1].integers(2**63, size=len(members)).tolist()
-        return cls(plan, inputs, attack, attackers, members, streams[:-2], seeds, shared_poison)
+        return cls(
+            plan, inputs, attack, attackers, tiers, members, streams[:-2], seeds, shared_poison
+        )
 
     @property
     def honest_mean(self) -> float:
@@ -138,9 +142,9 @@ class Crowd:
     def simulation(self, summary: Summary) -> Simulation:
         """The summary with truth and floor."""
         honest = np.array([float((~self.attackers[each]).sum()) for each in self.members])
-        inputs, tiers = self.inputs[~self.attackers], self._tiers()[~self.attackers]
+        inputs, tiers = self.inputs[~self.attackers], self.tiers[~self.attackers]
         bound = cramer_rao(self.plan, inputs, honest, tiers)
-        linear = "piecewise" in self.plan.mechanism
+        linear = self.plan.group_mechanisms[0].unbiased
         return Simulation(
             summary=summary,
             truth=self.plan.natural(self.honest_mean),
@@ -148,13 +152,6 @@ class Crowd:
             cramer_rao=bound,
             byzantine_fraction=float(self.attackers.mean()),
         )
-
-    def _tiers(self) -> IntArray:
-        tiers = np.zeros(len(self.inputs), dtype=np.int64)
-        for tier in range(len(self.plan.all_tiers)):
-            for group in self.plan.tier_groups(tier):
-                tiers[self.members[group]] = tier
-        return tiers
 
     def _poison(self, group: int) -> FloatArray:
         """What the attackers of a group send, as often as its honest users.

@@ -71,13 +71,10 @@ def perturb(
 def _check(
     values: Path, output: Path, column: str, user_column: str | None, budget_column: str | None
 ) -> None:
-    from unpoison.files import SUFFIXES, check_output
+    from unpoison.files import SUFFIXES, check_input, check_output
 
     check_output(output, "--output", SUFFIXES)
-    if not values.is_file():
-        raise InvalidFile(
-            values, "is a folder, not a file" if values.exists() else "does not exist"
-        )
+    check_input(values)
     if output.exists() and output.samefile(values):
         raise InvalidParameter("--output", "must not be the file of the values", output)
     for option, other in (("--user-column", user_column), ("--budget-column", budget_column)):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import Json, number, refuse_beside
+from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
 
 
 def plan(
@@ -15,36 +16,9 @@ def plan(
         Path | None,
         typer.Option("--plan", "-p", help="Show (or expand into --output) this plan file instead."),
     ] = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanism",
-            "-m",
-            show_default="piecewise",
-            help="piecewise, square-wave or k-rr (simulation, as in the paper); the same with "
-            "-integer for real devices.",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            parser=number,
-            metavar="NUMBER",
-            show_default="1",
-            help="A user's whole budget.",
-        ),
-    ] = None,
-    min_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            show_default="1/16",
-            help="Smallest group budget, ε0 (baseline: ε_α).",
-        ),
-    ] = None,
+    mechanism: Mechanism = None,
+    epsilon: Epsilon = None,
+    min_epsilon: MinEpsilon = None,
     low: Annotated[
         float | None,
         typer.Option(parser=number, metavar="NUMBER", help="Smallest value, in natural units."),

@@ -13,11 +13,12 @@ from unpoison.cli.progress import progress
 from unpoison.datasets import Sample, datasets
 from unpoison.defences import defences
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
-from unpoison.files import ReportWriter, whole_file
+from unpoison.files import ReportWriter, check_input, whole_file
 from unpoison.methods import default_method, estimates
 from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
 from unpoison.reading import read_batches
+from unpoison.reports import fault_kind
 from unpoison.simulation import Crowd, Simulation
 from unpoison.trials import Trial, run_trials
 
@@ -47,8 +48,7 @@ def read_sample(path: Path, column: str | None) -> Sample:
     """All rows of a file, with their own range."""
     if column is None:
         raise InvalidParameter("--column", "must be given with --values", "nothing")
-    if not path.is_file():
-        raise InvalidFile(path, "is a folder, not a file" if path.exists() else "does not exist")
+    check_input(path)
     numbers = _read_column(path, column)
     if not len(numbers):
         raise InvalidFile(path, "holds no rows")
@@ -63,10 +63,10 @@ def _read_column(path: Path, column: str) -> np.ndarray:
             numbers = batch.columns[column].astype(np.float64)
             finite = np.isfinite(numbers)
             if not finite.all():
-                row = batch.rows_before + int(finite.argmin()) + 1
-                place = f"{path}, column {column!r}"
-                kind = "not a number" if np.isnan(numbers[~finite][0]) else "an infinity"
-                raise InvalidValue("values must be finite numbers", kind, row, place)
+                row = int(finite.argmin())
+                kind = fault_kind(numbers[row], low=-np.inf)
+                fault = InvalidValue("values must be finite numbers", kind, row + 1)
+                raise fault.at(f"{path}, column {column!r}", batch.rows_before)
             parts.append(numbers)
             advance(batch.bytes_read - seen)
             seen = batch.bytes_read

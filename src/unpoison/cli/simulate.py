@@ -9,14 +9,13 @@ import typer
 
 from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
 from unpoison.cli.filtering import InitialMean, SideRule, Weights, given_options
+from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
 from unpoison.errors import InvalidParameter
 
 METHODS = {
     "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star"),
     "baseline": ("ostrich", "trimming", "baseline"),
 }
-
-DEFAULT_ATTACKS = {True: "uniform:3C/4,C", False: "uniform:1+b/2,1+b"}
 
 
 def simulate(
@@ -44,29 +43,9 @@ def simulate(
     plan: Annotated[
         Path | None, typer.Option("--plan", "-p", help="Plan file (see `unpoison plan`).")
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            parser=number,
-            metavar="NUMBER",
-            show_default="1",
-            help="Without --plan: the budget.",
-        ),
-    ] = None,
-    min_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            parser=number, metavar="NUMBER", show_default="1/16", help="Without --plan: ε0."
-        ),
-    ] = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanism", "-m", show_default="piecewise", help="Without --plan: the mechanism."
-        ),
-    ] = None,
+    epsilon: Epsilon = None,
+    min_epsilon: MinEpsilon = None,
+    mechanism: Mechanism = None,
     attack: Annotated[
         str | None,
         typer.Option(
@@ -115,6 +94,8 @@ def simulate(
 ) -> None:
     """Simulate a poisoned collection and estimate it by several methods, beside the truth.
 
+    Mechanism and budgets come from --plan, or from their own options without it.
+
     Example: unpoison simulate --dataset taxi --attack point:C --trials 5 --seed 1
     """
     import numpy as np
@@ -138,7 +119,7 @@ def simulate(
     scenario = Scenario(
         agreed,
         sample,
-        attack or DEFAULT_ATTACKS["piecewise" in agreed.mechanism],
+        attack or "uniform:" + ",".join(agreed.group_mechanisms[0].outer_range),
         byzantine_fraction,
         trials,
         seeds,

@@ -9,7 +9,7 @@ from unpoison.binning import Binner
 from unpoison.errors import InvalidReport
 from unpoison.files import expand
 from unpoison.plan import Plan
-from unpoison.reading import Batch, read_batches
+from unpoison.reading import read_batches
 from unpoison.summary import Summary
 
 Advance = Callable[[int], None]
@@ -45,14 +45,9 @@ def _add_file(binner: Binner, path: Path, advance: Advance | None) -> None:
         try:
             binner.add(batch.columns["group"], batch.columns["value"])
         except InvalidReport as fault:
-            raise _placed(fault, path, batch) from None
+            row = fault.row - 1
+            received = f"group {batch.shown('group', row)}, value {batch.shown('value', row)}"
+            raise fault.at(str(path), batch.rows_before, received) from None
         if advance is not None:
             advance(batch.bytes_read - done)
             done = batch.bytes_read
-
-
-def _placed(fault: InvalidReport, path: Path, batch: Batch) -> InvalidReport:
-    """The same fault with its file, its row there, and what the file has in that row."""
-    row = fault.row - 1
-    received = f"group {batch.shown('group', row)}, value {batch.shown('value', row)}"
-    return InvalidReport(fault.rule, received, fault.row + batch.rows_before, str(path))

@@ -24,7 +24,6 @@ from unpoison.types import FloatArray
 MAX_ITERATIONS = 100_000
 NEGLIGIBLE = 1e-150
 FLUSH_EVERY = 32
-SHORT = 2**13
 
 
 @dataclass(frozen=True)
@@ -164,10 +163,8 @@ class _Batch:
             )
             for i, t in enumerate(transitions)
         ]
-        self.scores = [
-            (total, self.shares[self.outputs[i]], self.scratch[self.outputs[i]])
-            for i, total in enumerate(totals)
-        ]
+        self.totals = totals
+        self.starts = np.array([place.start for place in self.outputs])
         self.steps = [
             (problem.step, self.honest[self.inputs[i]], self.poison[self.outputs[i]])
             for i, problem in enumerate(problems)
@@ -181,7 +178,9 @@ class _Batch:
         self.mixture[:] = self.poison
         self.forward.add(self.features, self.mixture)
         np.log(self.mixture, out=self.scratch)
-        return [total * _dot(shares, logs) for total, shares, logs in self.scores]
+        self.scratch *= self.shares
+        means = np.add.reduceat(self.scratch, self.starts).tolist()
+        return [total * mean for total, mean in zip(self.totals, means, strict=True)]
 
     def advance(self) -> None:
         """Weights P_x, P_y (Alg. 2, lines 3-9, with the bucket's own denominator), then M-steps."""
@@ -218,13 +217,6 @@ class _Batch:
             if place not in places
         ]
         return _Batch(going)
-
-
-def _dot(left: FloatArray, right: FloatArray) -> float:
-    """A dot product on one core: a library that splits long ones over cores waits for them."""
-    if len(left) <= SHORT:
-        return float(left @ right)
-    return float(np.einsum("i,i->", left, right))
 
 
 def _slices(lengths: list[int]) -> list[slice]:

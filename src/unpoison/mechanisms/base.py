@@ -50,6 +50,10 @@ class Mechanism(ABC):
     discrete: ClassVar[bool] = False
     categorical: ClassVar[bool] = False
     default_cells: ClassVar[int] = DEFAULT_CELLS
+    unbiased: bool = False
+    """Whether a report's mean is the input, so that linear estimators are the measure."""
+    outer_range: tuple[str, ...] = ()
+    """The ends of the outer part of the report domain, where the paper puts its poison."""
 
     epsilon: float
     cells: int

@@ -102,6 +102,7 @@ class IntegerWindowMechanism(WindowMechanism):
     def _set_cells(self, twin: WindowMechanism) -> None:
         self.twin = twin
         self.input_low, self.input_high = twin.input_low, twin.input_high
+        self.unbiased, self.outer_range = twin.unbiased, twin.outer_range
         span = twin.output_high - twin.output_low
         window = min(max(1, round(self.cells * twin.width / span)), self.cells - 1)
         self.integer = IntegerWindow(self.epsilon, self.cells, window)

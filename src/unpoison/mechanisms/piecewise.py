@@ -20,6 +20,8 @@ class PiecewiseMechanism(WindowMechanism):
     """
 
     input_low, input_high = -1.0, 1.0
+    unbiased = True
+    outer_range = ("3C/4", "C")
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:
         super().__init__(epsilon, cells)

@@ -39,6 +39,8 @@ class SquareWaveMechanism(WindowMechanism):
     """
 
     input_low, input_high = 0.0, 1.0
+    unbiased = False
+    outer_range = ("1+b/2", "1+b")
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:
         super().__init__(epsilon, cells)
