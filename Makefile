@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check docs docs-outputs bench clean
+.PHONY: demo test check docs docs-outputs bench evaluation clean
 
 demo: $(STAMP)  ## a poisoned collection of a million users, estimated by every method
 	$(BIN)/python -m unpoison.demo
@@ -23,8 +23,12 @@ docs: $(VENV)/.docs  ## the documentation, into site/
 docs-outputs: $(STAMP)  ## run what the documentation shows, and write down what it prints
 	$(BIN)/python docs/refresh.py
 
-bench: $(STAMP)  ## speed and memory as ratios, into docs/performance.md
+bench: $(VENV)/.bench  ## speed and memory as ratios, into docs/performance.md
 	$(BIN)/unpoison bench --markdown docs/performance.md
+
+evaluation: $(STAMP)  ## every experiment in full, into docs/evaluation.md (half an hour)
+	$(BIN)/unpoison reproduce all --output results --markdown docs/evaluation.md
+	mkdir -p docs/figures && cp results/*.png docs/figures/
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -33,9 +37,13 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) site demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site demo results dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

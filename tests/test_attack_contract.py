@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,9 +16,12 @@ from unpoison import Plan
 from unpoison.attacks import (
     Attack,
     Evasion,
+    MaximalGain,
     NoAttack,
     Point,
+    RandomReports,
     Target,
+    Targets,
     Uniform,
     attacks,
     evaluate,
@@ -21,18 +29,34 @@ from unpoison.attacks import (
 )
 from unpoison.binning import Binner
 from unpoison.errors import InvalidParameter
-from unpoison.mechanisms import make, mechanisms
-from unpoison.types import FloatArray
+from unpoison.mechanisms import CategoricalMechanism, make, mechanisms
+from unpoison.types import FloatArray, IntArray
 
 NUMERICAL = [name for name in mechanisms if not mechanisms[name].categorical]
+CATEGORICAL = [name for name in mechanisms if mechanisms[name].categorical]
 BUDGETS = (0.0625, 0.5, 2.0)
 COUNT = 1000
-IN_ENDS: Mapping[str, Mapping[str, str]] = {
+DRINKS = ("tea", "coffee", "herbal tea", "7-up", "E=mc2")
+SHARES = np.array([0.4, 0.05, 0.3, 0.05, 0.2])
+"""How frequent each drink is among the honest users."""
+IN_ENDS: Mapping[str, Mapping[str, Any]] = {
     "uniform": {"low": "(L+7R)/8", "high": "R"},
     "point": {"at": "R"},
     "evasion": {"at": "L/2", "low": "R/2", "high": "R"},
+    "targets": {"names": ("tea", "E=mc2")},
+    "maximal-gain": {"count": 2},
 }
-"""Parameters in terms of the ends of the domain, for attacks whose defaults name C."""
+"""Parameters in terms of the ends of the domain, for attacks whose defaults name C; and targets."""
+
+
+def fits(name: str, mechanism: str) -> bool:
+    return attacks[name].categorical in (None, mechanisms[mechanism].categorical)
+
+
+PAIRS = [(name, mechanism) for name in attacks for mechanism in mechanisms if fits(name, mechanism)]
+MISMATCHES = [
+    (name, mechanism) for name in attacks for mechanism in mechanisms if not fits(name, mechanism)
+]
 
 
 def instance(name: str) -> Attack:
@@ -40,8 +64,16 @@ def instance(name: str) -> Attack:
 
 
 def target(mechanism: str, epsilon: float) -> Target:
+    if mechanisms[mechanism].categorical:
+        return Target(make(mechanism, epsilon, len(DRINKS)), np.nan, DRINKS, SHARES)
     part = make(mechanism, epsilon)
     return Target(part, honest_mean=part.input_low + 0.3 * (part.input_high - part.input_low))
+
+
+def plan_of(mechanism: str, epsilon: float) -> Plan:
+    if mechanisms[mechanism].categorical:
+        return Plan.new(mechanism, epsilon=epsilon, min_epsilon=epsilon, categories=DRINKS)
+    return Plan.new(mechanism, epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)
 
 
 def poison(name: str, mechanism: str, epsilon: float, seed: int, count: int = COUNT) -> FloatArray:
@@ -51,41 +83,85 @@ def poison(name: str, mechanism: str, epsilon: float, seed: int, count: int = CO
 
 every_attack = pytest.mark.parametrize("name", list(attacks))
 every_mechanism = pytest.mark.parametrize("mechanism", NUMERICAL)
+every_categorical = pytest.mark.parametrize("mechanism", CATEGORICAL)
+every_pair = pytest.mark.parametrize(("name", "mechanism"), PAIRS)
+every_mismatch = pytest.mark.parametrize(("name", "mechanism"), MISMATCHES)
 every_budget = pytest.mark.parametrize("epsilon", BUDGETS)
 
 
 # The contract of every attack
 
 
-@every_attack
-@every_mechanism
+@every_pair
 @every_budget
 def test_the_collector_accepts_all_poison(name: str, mechanism: str, epsilon: float) -> None:
-    part = make(mechanism, epsilon)
+    plan = plan_of(mechanism, epsilon)
+    part = plan.group_mechanisms[0]
     reports = poison(name, mechanism, epsilon, seed=1)
+    assert reports.dtype == np.float64
     top = part.output_high - (1 if part.discrete else 0)
     assert ((reports >= part.output_low) & (reports <= top)).all()
     if part.discrete:
         assert (reports == np.floor(reports)).all()
-    plan = Plan.new(mechanism=mechanism, epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)
     binner = Binner(plan)
     binner.add_group(0, reports)
     assert binner.summary().reports.sum() == len(reports)
 
 
-@every_attack
-@every_mechanism
+@every_pair
 @pytest.mark.parametrize("count", [0, 1, 7, COUNT])
 def test_an_attack_sends_as_many_reports_as_asked(name: str, mechanism: str, count: int) -> None:
     expected = count if instance(name).active else 0
     assert poison(name, mechanism, 0.5, 1, count).shape == (expected,)
 
 
-@every_attack
-@every_mechanism
+@every_pair
 def test_the_same_seed_gives_the_same_poison(name: str, mechanism: str) -> None:
     one, other = (poison(name, mechanism, 0.5, seed=3) for _ in range(2))
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism"), [pair for pair in PAIRS if pair[0] not in ("none", "point")]
+)
+def test_another_seed_gives_other_poison(name: str, mechanism: str) -> None:
+    one, other = (poison(name, mechanism, 0.5, seed) for seed in (3, 4))
+    assert not np.array_equal(one, other)
+
+
+@every_pair
+def test_an_attack_fits_mechanisms_of_its_kind(name: str, mechanism: str) -> None:
+    where = target(mechanism, 0.5)
+    instance(name).check_fits(where.mechanism)
+    instance(name).check_fits(where.mechanism, where.categories)
+
+
+@every_mismatch
+def test_an_attack_on_values_of_the_other_kind_is_refused(name: str, mechanism: str) -> None:
+    part = target(mechanism, 0.5).mechanism
+    with pytest.raises(InvalidParameter) as refusal:
+        instance(name).check_fits(part)
+    kind = "categories" if part.categorical else "numbers"
+    fitting = ", ".join(each for each in attacks if fits(each, mechanism))
+    expected = f"attack must be one on {kind}: {fitting}; received {name!r}"
+    assert str(refusal.value) == expected
+
+
+def test_there_are_attacks_on_numbers_and_on_categories() -> None:
+    kinds = {name: attacks[name].categorical for name in attacks}
+    assert [kinds[name] for name in ("uniform", "point", "evasion")] == [False] * 3
+    assert [kinds[name] for name in ("targets", "maximal-gain", "random")] == [True] * 3
+    assert kinds["none"] is None
+
+
+def test_an_attack_of_ones_own_is_on_numbers_unless_it_says_otherwise() -> None:
+    class Mine(Attack):
+        def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+            return np.zeros(count)
+
+    Mine().check_fits(make("piecewise", 1.0))
+    with pytest.raises(InvalidParameter, match=r"on categories: .* received Mine$"):
+        Mine().check_fits(make("k-rr", 1.0, 3))
 
 
 @every_attack
@@ -161,6 +237,156 @@ def test_nobody_attacks_when_the_attack_is_none() -> None:
     assert all(instance(name).active for name in attacks if name != "none")
 
 
+# Poison on categories
+
+
+@every_categorical
+@every_budget
+def test_targets_are_reported_alike_and_nothing_else_is(mechanism: str, epsilon: float) -> None:
+    names = ("E=mc2", "coffee", "tea")
+    rng = np.random.default_rng(1)
+    reports = Targets(names).poison(target(mechanism, epsilon), 30_000, rng)
+    counts = np.bincount(reports.astype(int), minlength=len(DRINKS))
+    assert counts[[2, 3]].tolist() == [0, 0]
+    deviation = math.sqrt(30_000 * (1 / 3) * (2 / 3))
+    assert abs(counts[[0, 1, 4]] - 10_000).max() < 5 * deviation
+
+
+@every_categorical
+def test_targets_may_be_one_or_all_categories(mechanism: str) -> None:
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    assert set(Targets(("7-up",)).poison(where, COUNT, rng).tolist()) == {3}
+    assert set(Targets(DRINKS).poison(where, COUNT, rng).tolist()) == {0, 1, 2, 3, 4}
+
+
+def test_targets_may_be_any_sequence_of_names() -> None:
+    names: Any = ["tea", "coffee"]
+    assert Targets(names) == Targets(("tea", "coffee"))
+    assert hash(Targets(names)) == hash(Targets(("tea", "coffee")))
+    one: Any = "tea"
+    with pytest.raises(InvalidParameter, match="names must be a tuple of names; received 'tea'"):
+        Targets(one)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ((), "names must be one category or more; received none"),
+        (("tea", "coffee", "tea"), "names must differ; received 'tea' twice"),
+        (
+            ("tea", "cofee"),
+            "names must be categories: 'tea', 'coffee', 'herbal tea', '7-up', 'E=mc2';"
+            " received 'cofee', did you mean 'coffee'?",
+        ),
+        (
+            ("wine",),
+            "names must be categories: 'tea', 'coffee', 'herbal tea', '7-up', 'E=mc2';"
+            " received 'wine'",
+        ),
+    ],
+)
+@every_categorical
+def test_targets_that_are_no_categories_are_refused(
+    names: tuple[str, ...], message: str, mechanism: str
+) -> None:
+    where = target(mechanism, 0.5)
+    with pytest.raises(InvalidParameter) as refusal:
+        Targets(names).check_fits(where.mechanism, where.categories)
+    assert str(refusal.value) == message
+    with pytest.raises(InvalidParameter, match=re.escape(message)):
+        Targets(names).poison(where, 3, np.random.default_rng(1))
+
+
+def test_of_many_categories_only_some_are_listed() -> None:
+    names = tuple(f"number {number}\n" for number in range(100))
+    with pytest.raises(InvalidParameter) as refusal:
+        Targets(("number 57",)).check_fits(make("k-rr", 1.0, 100), names)
+    assert "'number 7\\n', …; received 'number 57', did you mean" in str(refusal.value)
+    assert str(refusal.value).isprintable()
+    assert "number 8" not in str(refusal.value)
+
+
+def test_targets_need_the_names_of_the_categories() -> None:
+    where = Target(make("k-rr", 1.0, 3), np.nan)
+    with pytest.raises(InvalidParameter, match="target must name its categories; received none"):
+        Targets(("tea",)).poison(where, 3, np.random.default_rng(1))
+
+
+@every_categorical
+@pytest.mark.parametrize(
+    ("count", "rarest"),
+    [(1, {1}), (2, {1, 3}), (3, {1, 3, 4}), (4, {1, 2, 3, 4}), (5, {*range(5)})],
+)
+def test_the_maximal_gain_is_on_the_rarest_categories(
+    mechanism: str, count: int, rarest: set[int]
+) -> None:
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    reports = MaximalGain(count).poison(where, 20_000, rng)
+    counts = np.bincount(reports.astype(int), minlength=len(DRINKS))
+    assert set(np.flatnonzero(counts)) == rarest
+    share = 1 / count
+    deviation = math.sqrt(20_000 * share * (1 - share))
+    assert abs(counts[list(rarest)] - 20_000 * share).max() <= 5 * deviation
+
+
+@every_categorical
+def test_no_reports_gain_more_for_the_targets_than_the_maximal_gain(mechanism: str) -> None:
+    """The gain: the sum of the targets' decoded frequencies, less what honest users have there."""
+    where = target(mechanism, 0.5)
+    part = cast(CategoricalMechanism, where.mechanism)
+
+    def gain(reports: FloatArray, targets: IntArray) -> float:
+        observed = [float((reports == each).mean()) for each in targets]
+        return float(part.decode(np.array(observed)).sum() - SHARES[targets].sum())
+
+    mine = MaximalGain(2)
+    rng = np.random.default_rng(1)
+    best = gain(mine.poison(where, COUNT, rng), mine.chosen(where))
+    for reports in (RandomReports().poison(where, COUNT, rng), part.perturb(np.ones(COUNT), rng)):
+        assert gain(reports, mine.chosen(where)) < best
+    for other in itertools.combinations(range(len(DRINKS)), 2):
+        names = tuple(DRINKS[each] for each in other)
+        reports = Targets(names).poison(where, COUNT, rng)
+        assert gain(reports, np.array(other)) <= best + 1e-9
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, 2.0, "2"])
+def test_a_maximal_gain_of_no_number_of_targets_is_refused(count: Any) -> None:
+    with pytest.raises(InvalidParameter, match="count must be a whole number from 1; received"):
+        MaximalGain(count)
+
+
+def test_the_maximal_gain_has_at_most_all_categories_as_targets() -> None:
+    where = target("k-rr", 0.5)
+    MaximalGain(5).check_fits(where.mechanism)
+    message = "count must be at most the number of categories, 5; received 6"
+    with pytest.raises(InvalidParameter, match=message):
+        MaximalGain(6).check_fits(where.mechanism)
+    with pytest.raises(InvalidParameter, match=message):
+        MaximalGain(6).poison(where, 3, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("frequencies", [None, np.full(4, 0.25)])
+def test_the_maximal_gain_needs_the_frequencies(frequencies: FloatArray | None) -> None:
+    where = Target(make("k-rr", 1.0, 5), np.nan, DRINKS, frequencies)
+    with pytest.raises(InvalidParameter, match="frequencies must be known of all 5 categories"):
+        MaximalGain().poison(where, 3, np.random.default_rng(1))
+
+
+@every_categorical
+@every_budget
+def test_random_reports_look_like_evenly_spread_users(mechanism: str, epsilon: float) -> None:
+    where, rng = target(mechanism, epsilon), np.random.default_rng(1)
+    even = np.repeat(np.arange(5.0), 10_000)
+    deviation = math.sqrt(50_000 * 0.2 * 0.8)
+    for reports in (
+        RandomReports().poison(where, 50_000, rng),
+        where.mechanism.perturb(even, rng),
+    ):
+        counts = np.bincount(reports.astype(int), minlength=5)
+        assert abs(counts - 10_000).max() < 5 * deviation
+
+
 # The written form
 
 
@@ -178,6 +404,18 @@ def test_nobody_attacks_when_the_attack_is_none() -> None:
         ("evasion:0.3", Evasion(0.3)),
         ("evasion:3/10,-C/4", Evasion(0.3, "-C/4")),
         ("evasion:share=0.5,low=3C/4", Evasion(0.5, low="3C/4")),
+        ("random", RandomReports()),
+        ("maximal-gain", MaximalGain(1)),
+        ("maximal-gain:3", MaximalGain(3)),
+        ("maximal-gain:count=6/2", MaximalGain(3)),
+        ("targets", Targets(())),
+        ("targets:tea", Targets(("tea",))),
+        ("targets:tea, herbal tea ,7-up", Targets(("tea", "herbal tea", "7-up"))),
+        ("targets:names=tea,coffee", Targets(("tea", "coffee"))),
+        ("targets:tea,E=mc2,=", Targets(("tea", "E=mc2", "="))),
+        ("targets:E = mc2", Targets(("E = mc2",))),
+        ("targets:names=names=tea,a:b", Targets(("names=tea", "a:b"))),
+        ("targets:tea,tea", Targets(("tea", "tea"))),
     ],
 )
 def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> None:
@@ -198,6 +436,16 @@ def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> N
         ("evasion:share=-0.1", r"share must be in \[0, 1\]"),
         ("evasion:share=1/0", "share must be a number; received 1/0"),
         ("evasion:much", "share must be a number; received much"),
+        ("random:1", "random takes no parameters"),
+        ("maximal-gain:many", "count must be a whole number; received many"),
+        ("maximal-gain:1.5", "count must be a whole number; received 1.5"),
+        ("maximal-gain:1e999", "count must be a whole number; received 1e999"),
+        ("maximal-gain:0", "count must be a whole number from 1; received 0"),
+        ("maximal-gain:1,2", "maximal-gain takes count, each once; received '2'"),
+        ("targets:tea,,coffee", r"targets takes names \(one or more\), each once; received ''"),
+        ("targets:tea,", "each once; received ''"),
+        ("targets:names=", "each once; received 'names='"),
+        ("targets:tea,names=coffee", "each once; received 'names=coffee'"),
     ],
 )
 def test_a_written_form_that_says_nothing_known_is_refused(text: str, message: str) -> None:
@@ -226,6 +474,45 @@ def test_a_position_outside_the_report_domain_is_refused(mechanism: str, formula
 def test_a_range_that_goes_downwards_is_refused(mechanism: str) -> None:
     with pytest.raises(InvalidParameter, match="attack range must go upwards; received R, R/2"):
         Uniform("R", "R/2").poison(target(mechanism, 0.5), 3, np.random.default_rng(1))
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> type[Attack]:
+    """An attack whose variadic parameter stands after another."""
+
+    @dataclass(frozen=True)
+    class Mixed(RandomReports):
+        share: float = 0.5
+        size: int = 2
+        names: tuple[str, ...] = ()
+
+    monkeypatch.setitem(attacks._items, "mixed", Mixed)
+    return Mixed
+
+
+@pytest.mark.parametrize(
+    ("rest", "share", "size", "names"),
+    [
+        ("0.1,3,a,b=c", 0.1, 3, ("a", "b=c")),
+        ("names=a,b,share=0.1,c", 0.1, 2, ("a", "b", "c")),
+        ("size=3,share=0.1,a", 0.1, 3, ("a",)),
+        ("0.1,names=a,b", 0.1, 2, ("a", "b")),
+    ],
+)
+def test_a_variadic_parameter_takes_what_names_no_other(
+    registered: type[Attack], rest: str, share: float, size: int, names: tuple[str, ...]
+) -> None:
+    expected = registered(share=share, size=size, names=names)  # type: ignore[call-arg]
+    assert parse_attack(f"mixed:{rest}") == expected
+
+
+@pytest.mark.parametrize("rest", ["b=c", "0.1,b=c,a", "0.1,3,a,size=4"])
+def test_an_unknown_or_repeated_key_before_a_variadic_parameter_is_refused(
+    registered: type[Attack], rest: str
+) -> None:
+    message = r"mixed takes share, size, names \(one or more\), each once"
+    with pytest.raises(InvalidParameter, match=message):
+        parse_attack(f"mixed:{rest}")
 
 
 # Formulas against Python's own arithmetic

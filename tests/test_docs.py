@@ -21,8 +21,11 @@ from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.datasets import datasets
 from unpoison.defences import defences
+from unpoison.experiments import experiments
 from unpoison.mechanisms import mechanisms
 from unpoison.methods import ALIASES, estimate_summary, method_names
+from unpoison.postprocessing import POST_PROCESSING
+from unpoison.statistic import STATISTICS
 from unpoison.trials import Score
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +37,8 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
+BY_NAME = ("frequencies", "quantiles")
+"""Fields whose own keys are names that users gave, or numbers."""
 HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
 
 
@@ -47,7 +52,7 @@ def paths(keys: dict[str, Any], above: str = "") -> Iterator[str]:
     """The names of all fields, nested ones as `groups[].epsilon`; evidence is not looked into."""
     for key, value in keys.items():
         yield above + key
-        if isinstance(value, dict) and above != "fit.":
+        if isinstance(value, dict) and above != "fit." and key not in BY_NAME:
             yield from paths(value, f"{above}{key}.")
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield from paths(value[0], f"{above}{key}[].")
@@ -106,6 +111,16 @@ def test_every_benchmark_is_documented(name: str) -> None:
     assert f"`{name}`" in section("bench")
 
 
+@pytest.mark.parametrize("name", list(experiments))
+def test_every_experiment_is_documented(name: str) -> None:
+    assert f"`{name}`" in section("reproduce")
+
+
+@pytest.mark.parametrize("name", [*STATISTICS, *POST_PROCESSING])
+def test_every_statistic_and_post_processing_is_documented(name: str) -> None:
+    assert f"`{name}`" in section("estimate")
+
+
 @pytest.mark.parametrize(
     "plan",
     [
@@ -127,13 +142,25 @@ def test_every_field_of_an_estimate_is_documented(method: str) -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1, protocol=protocol)
     values = np.linspace(0, 1, 2000)
     run = simulate(plan, values, "none", 0, np.random.default_rng(1))
+    answer = estimate_summary(run.summary, method, statistic="distribution")
+    for path in paths(answer.to_dict()):
+        assert f"`{path}`" in CLI, f"{path} is not in docs/cli.md"
+
+
+@pytest.mark.parametrize("method", [name for name in method_names() if name != "trimming"])
+def test_every_field_of_an_estimate_of_categories_is_documented(method: str) -> None:
+    protocol = "baseline" if method == "baseline" else "dap"
+    plan = Plan.new(
+        "k-rr", epsilon=1.0, min_epsilon=0.5, categories=["tea", "milk"], protocol=protocol
+    )
+    run = simulate(plan, ["tea", "milk"] * 1000, "targets:tea", 0.4, np.random.default_rng(1))
     for path in paths(estimate_summary(run.summary, method).to_dict()):
         assert f"`{path}`" in CLI, f"{path} is not in docs/cli.md"
 
 
 def test_every_field_of_a_score_is_documented() -> None:
     for field in fields(Score):
-        assert f"`{field.name}`" in section("simulate")
+        assert f"`methods[].{field.name}`" in section("simulate")
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
@@ -171,7 +198,7 @@ def commands(body: str) -> Iterator[str]:
             yield f"subprocess.run({words!r}, check=True)"
 
 
-@pytest.mark.parametrize("page", ["index.md", "guide.md", "cli.md"])
+@pytest.mark.parametrize("page", ["index.md", "guide.md", "cli.md", "../README.md"])
 def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
     program = tmp_path / "page.py"
     program.write_text(script((DOCS / page).read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Reading in batches, writing whole, and the data that simulations draw from."""
+"""Reading in batches, and writing whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 
 from unpoison import Plan, Summary, perturb, reading, summarise
 from unpoison.cli import run
-from unpoison.datasets import datasets
 from unpoison.engines import summarise_files
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidReport
 from unpoison.files import SUFFIXES, ReportWriter, check_output, expand, is_summary, whole_file
@@ -489,54 +488,3 @@ def test_a_seed_gives_the_same_reports_in_any_batches(
         written = Path(f"reports{suffix}")
         np.testing.assert_array_equal(column(written, "group"), expected.group)
         np.testing.assert_array_equal(column(written, "value"), expected.value)
-
-
-# Datasets
-
-
-@pytest.mark.parametrize("name", list(datasets))
-@pytest.mark.parametrize("users", [1, 2, 5000])
-def test_a_dataset_draws_as_many_as_asked_in_its_range(name: str, users: int) -> None:
-    sample = datasets[name]().draw(users, np.random.default_rng(1))
-    assert sample.values.shape == (users,)
-    assert sample.values.dtype == np.float64
-    assert sample.low <= sample.values.min() <= sample.values.max() <= sample.high
-    assert str(users) in sample.source
-    again = datasets[name]().draw(users, np.random.default_rng(1))
-    np.testing.assert_array_equal(sample.values, again.values)
-    other = datasets[name]().draw(users, np.random.default_rng(2))
-    assert not np.array_equal(sample.values, other.values)
-
-
-@pytest.mark.parametrize("where", ["environment", "shared"])
-def test_taxi_resamples_a_file_that_is_there(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    data = folder / "shared/data"
-    data.mkdir(parents=True)
-    times = np.array([60, 3600, 86_399], dtype=np.int32)
-    np.save(data / "taxi_pickup_seconds.npy", times)
-    if where == "environment":
-        monkeypatch.setenv("UNPOISON_DATA", str(data))
-    else:
-        (folder / "work").mkdir()
-        monkeypatch.chdir(folder / "work")
-    sample = datasets["taxi"]().draw(300, np.random.default_rng(1))
-    assert set(sample.values.tolist()) == set(times.tolist())
-    assert "taxi_pickup_seconds.npy" in sample.source
-    assert (sample.low, sample.high) == (0.0, 86_400.0)
-
-
-@pytest.mark.parametrize("where", [None, "none", "empty"])
-def test_taxi_falls_back_to_its_table_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, where: str | None
-) -> None:
-    Path("empty").mkdir()
-    if where is not None:
-        monkeypatch.setenv("UNPOISON_DATA", where)
-    sample = datasets["taxi"]().draw(200_000, np.random.default_rng(1))
-    assert "built-in" in sample.source
-    share = np.bincount((sample.values // 3600).astype(int), minlength=24) / 200_000
-    assert len(share) == 24
-    assert share.argmin() == 4
-    assert share.argmax() == 18

@@ -50,7 +50,8 @@ def estimate(
 ) -> Estimate:
     """The Estimate of a Summary, or of reports (as `summarise` takes them) with their plan.
 
-    `options` are those of `FilterOptions`, or of the defence that `method` names.
+    `options` are `statistic` (mean, distribution, frequencies), `post_processing` (none, clip,
+    norm-sub), and those of `FilterOptions`, or of the defence that `method` names.
 
     >>> from unpoison import perturb
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)

@@ -50,14 +50,18 @@ class Binner:
         self.block = max(1, min(BLOCK, int(EXACT_FLOAT / largest)))
 
     def add(self, group: NDArray[np.generic], value: NDArray[np.generic]) -> None:
-        """Count reports; an invalid one is an error that names its row, or is dropped."""
+        """Count reports; an invalid one is an error that names its row, or is dropped.
+
+        `group` is a column, or without dimension one group for all: then nothing has to be looked
+        up report by report.
+        """
         for first in range(0, len(value), BATCH):
             batch = slice(first, first + BATCH)
-            self._add_batch(group[batch], value[batch], first)
+            self._add_batch(_part(group, batch), value[batch], first)
 
     def add_group(self, group: int, value: FloatArray) -> None:
         """Count reports that all belong to one group."""
-        self.add(np.full(len(value), group, dtype=np.int64), value)
+        self.add(np.array(group), value)
 
     def summary(self) -> Summary:
         """What has been counted so far."""
@@ -74,10 +78,11 @@ class Binner:
         cells, sums, invalid = [], [0] * self.groups, 0
         for first in range(0, len(value), self.block):
             block = slice(first, first + self.block)
-            known, valid = self._validity(group[block], value[block])
-            kept = self._kept(group[block], value[block], known, valid, rows_before + first)
+            part = _part(group, block)
+            known, valid = self._validity(part, value[block])
+            kept = self._kept(part, value[block], known, valid, rows_before + first)
             cells.append(self._cells(*kept, sums))
-            invalid += len(valid) - len(kept[0])
+            invalid += len(valid) - len(kept[1])
         self.counts += np.bincount(np.concatenate(cells), minlength=len(self.counts))
         self.sums = [old + new for old, new in zip(self.sums, sums, strict=True)]
         self.invalid += invalid
@@ -94,7 +99,7 @@ class Binner:
         if not valid.all():
             if not self.drop_invalid:
                 self._refuse(group, value, known, int(np.argmin(valid)), rows_before)
-            group, value = group[valid], value[valid]
+            group, value = _part(group, valid), value[valid]
         return group.astype(np.int64), value.astype(np.float64)
 
     def _validity(
@@ -125,10 +130,11 @@ class Binner:
         row: int,
         rows_before: int,
     ) -> None:
-        if not known[row]:
+        named, exists = (np.broadcast_to(each, value.shape)[row] for each in (group, known))
+        if not exists:
             rule = f"group must be a whole number from 0 to {self.groups - 1}"
-            raise InvalidReport(rule, group[row], rows_before + row + 1)
-        at = int(group[row])
+            raise InvalidReport(rule, named, rows_before + row + 1)
+        at = int(named)
         whole = "a whole number " if self.discrete else ""
         rule = f"value must be {whole}in [{self.low[at]:g}, {self.high[at]:g}] in group {at}"
         raise InvalidReport(rule, value[row], rows_before + row + 1)
@@ -136,10 +142,20 @@ class Binner:
     def _cells(self, group: IntArray, value: FloatArray, sums: list[int]) -> IntArray:
         """The cell of each report, numbered over all groups; its value goes into `sums`."""
         value = np.clip(value, self.low[group], self.high[group])
-        fixed = np.rint(value * self.scale)
-        for each, total in enumerate(np.bincount(group, weights=fixed, minlength=self.groups)):
+        fixed = value if self.discrete else np.rint(value * self.scale)
+        if group.ndim:
+            totals = np.bincount(group, weights=fixed, minlength=self.groups)
+        else:
+            totals = np.where(np.arange(self.groups) == group, fixed.sum(), 0.0)
+        for each, total in enumerate(totals):
             sums[each] += int(total) * (FIXED_POINT // self.scale)
-        cell: IntArray = ((value - self.low[group]) * self.per_unit[group]).astype(np.int64)
+        place = value if self.discrete else (value - self.low[group]) * self.per_unit[group]
+        cell: IntArray = place.astype(np.int64)
         np.minimum(cell, self.plan.cells - 1, out=cell)
         cell += group * self.plan.cells
         return cell
+
+
+def _part(group: NDArray[np.generic], rows: slice | BoolArray) -> NDArray[np.generic]:
+    """Some rows of a column of groups; one group for all stays as it is."""
+    return group[rows] if group.ndim else group

@@ -47,6 +47,11 @@ class Buckets:
         """The first cell of each bucket, and the end of the last."""
         return np.arange(self.outputs + 1) * self.mechanism.cells // self.outputs
 
+    @property
+    def cell_widths(self) -> IntArray:
+        """How many cells each bucket has."""
+        return np.diff(self.cell_edges)
+
     @cached_property
     def output_edges(self) -> FloatArray:
         """The edges of the output buckets in report units, each the edge of a cell."""
@@ -72,6 +77,6 @@ class Buckets:
         """M for these buckets."""
         return self.mechanism.transition(self.input_edges, self.output_edges)
 
-    def count(self, cell_counts: IntArray) -> FloatArray:
+    def count(self, cell_counts: IntArray | FloatArray) -> FloatArray:
         """c_i: cell counts added up to bucket counts."""
         return np.add.reduceat(cell_counts, self.cell_edges[:-1]).astype(np.float64)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from unpoison.cli.outcome import print_scores
 from unpoison.cli.progress import progress
-from unpoison.cli.simulate import print_scores
 from unpoison.datasets import Taxi
 from unpoison.methods import estimates
 from unpoison.plan import Plan
@@ -53,7 +53,7 @@ def main() -> None:
     print_scores(score(rows))
     answer = estimates(run.summary, ["emf-star"])["emf-star"]
     PICTURE.parent.mkdir(exist_ok=True)
-    save(draw_estimate(answer, run.truth), PICTURE)
+    save(draw_estimate(answer, run), PICTURE)
     _say(f"\nVerdict of emf-star: {answer.verdict}")
     _say(EXPLANATION.format(trials=TRIALS))
     _say(f"\nPicture: {PICTURE} ({time.perf_counter() - started:.0f} s in all)")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from unpoison.distribution import Distribution
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray
+
+OF_NUMBERS = ("mean", "side", "distribution")
+OF_CATEGORIES = ("frequencies", "categories")
+"""Keys that the JSON of the other kind leaves out."""
 
 
 @dataclass(frozen=True)
 class Histogram:
     """Fractions of all reports of one group, bucket by bucket, in report units.
+
+    Of categories each is a bucket, in the plan's order.
 
     >>> poison = Histogram(group=2, edges=(-4.0, 0.0, 4.0), fractions=(0.0, 0.25))
     >>> sum(poison.fractions)
@@ -28,7 +36,9 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Byzantine:
-    """What is known of the attackers: γ̂, the side of their values, and ŷ.
+    """What is known of the attackers: γ̂, where their values are, and ŷ.
+
+    Numbers have a `side`; categories are named.
 
     >>> found = Byzantine(fraction=0.25, side="right")
     >>> f"{found.fraction:.0%} of users, on the {found.side}"
@@ -36,8 +46,16 @@ class Byzantine:
     """
 
     fraction: float
-    side: str
+    side: str = "none"
     histogram: Histogram | None = None
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def where(self) -> str:
+        """The side, or the names of the categories."""
+        if self.categories is None:
+            return self.side
+        return ", ".join(self.categories) or "none"
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """What one group says; `mean` in natural units.
+    """What one group says: a mean in natural units, or frequencies (before post-processing).
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -78,6 +96,7 @@ class GroupEstimate:
     iterations: int = 0
     converged: bool = True
     picture: Picture | None = None
+    frequencies: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -96,12 +115,17 @@ class TierEstimate:
     mean: float
     weight: float
     byzantine_fraction: float
-    side: str
+    side: str = "none"
+    frequencies: dict[str, float] | None = None
+    categories: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean in natural units, how it was reached, and a sentence a person can act on.
+    """An answer in natural units, how it was reached, and a sentence a person can act on.
+
+    Of numbers it is the `mean`, with the `distribution` where that was asked for. Of categories it
+    is their `frequencies` by name; they have no mean (NaN here, left out of JSON) and no sides.
 
     >>> estimate = Estimate("ostrich", 0.5, Byzantine(0.0, "none"), verdict="A plain average.")
     >>> Estimate.from_json(estimate.to_json()) == estimate
@@ -120,11 +144,19 @@ class Estimate:
     reports: int = 0
     invalid: int = 0
     verdict: str = ""
+    frequencies: dict[str, float] | None = None
+    distribution: Distribution | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and dicts."""
-        plain = json.loads(json.dumps(asdict(self)))
-        return dict(plain)
+        """Plain numbers, strings, lists and dicts; of categories without means and sides."""
+        keys = json.loads(json.dumps(asdict(self)))
+        if self.distribution is not None:
+            keys["distribution"] = self.distribution.to_dict()
+        parts = [keys, keys["byzantine"], *keys["groups"], *keys["tiers"]]
+        for part in parts:
+            for key in OF_NUMBERS if self.frequencies is not None else OF_CATEGORIES:
+                part.pop(key, None)
+        return dict(keys)
 
     def to_json(self) -> str:
         """One JSON object on one line."""
@@ -141,14 +173,17 @@ class Estimate:
 
     @classmethod
     def _from_dict(cls, keys: dict[str, Any]) -> Estimate:
-        byzantine = dict(keys["byzantine"])
+        byzantine = _tuples(keys["byzantine"])
         if byzantine["histogram"] is not None:
             byzantine["histogram"] = Histogram(**_tuples(byzantine["histogram"]))
+        distribution = keys.get("distribution")
         rest = {
+            "mean": keys.get("mean", math.nan),
             "byzantine": Byzantine(**byzantine),
             "interval": None if keys["interval"] is None else tuple(keys["interval"]),
             "groups": tuple(_group(group) for group in keys["groups"]),
-            "tiers": tuple(TierEstimate(**tier) for tier in keys["tiers"]),
+            "tiers": tuple(_tier(tier) for tier in keys["tiers"]),
+            "distribution": None if distribution is None else Distribution.from_dict(distribution),
         }
         return cls(**{**keys, **rest})
 
@@ -159,9 +194,15 @@ def _tuples(keys: dict[str, Any]) -> dict[str, Any]:
 
 def _group(keys: dict[str, Any]) -> GroupEstimate:
     picture = keys["picture"]
-    return GroupEstimate(
-        **{**keys, "picture": None if picture is None else Picture(**_tuples(picture))}
-    )
+    rest = {
+        "mean": keys.get("mean", math.nan),
+        "picture": None if picture is None else Picture(**_tuples(picture)),
+    }
+    return GroupEstimate(**{**keys, **rest})
+
+
+def _tier(keys: dict[str, Any]) -> TierEstimate:
+    return TierEstimate(**{"mean": math.nan, **_tuples(keys)})
 
 
 def numbers(array: FloatArray) -> tuple[float, ...]:

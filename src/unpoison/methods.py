@@ -11,6 +11,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
 from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap
 from unpoison.registry import check_name
+from unpoison.statistic import Statistic
 from unpoison.summary import Summary
 
 ALIASES = {"emf*": "emf-star", "cemf*": "cemf-star"}
@@ -48,7 +49,10 @@ def canonical(method: str) -> str:
 
 
 def estimates(
-    summary: Summary, methods: Sequence[str], options: FilterOptions | None = None
+    summary: Summary,
+    methods: Sequence[str],
+    options: FilterOptions | None = None,
+    asked: Statistic | None = None,
 ) -> dict[str, Estimate]:
     """Several methods on one summary; the paper's schemes share their work.
 
@@ -61,17 +65,27 @@ def estimates(
     """
     names = [canonical(method) for method in methods]
     schemes = [name for name in names if name in SCHEMES]
-    found = estimate_dap(summary, schemes, options) if schemes else {}
+    found = estimate_dap(summary, schemes, options, asked) if schemes else {}
     if "baseline" in names:
-        found["baseline"] = estimate_baseline(summary, options)
+        found["baseline"] = estimate_baseline(summary, options, asked)
     for name in names:
         if name in defences:
-            found[name] = defences[name]().estimate(summary, name)
+            found[name] = defences[name]().estimate(summary, name, asked)
     return {name: found[name] for name in names}
 
 
-def estimate_summary(summary: Summary, method: str | None = None, **options: Any) -> Estimate:
+def estimate_summary(
+    summary: Summary,
+    method: str | None = None,
+    *,
+    statistic: str | None = None,
+    post_processing: str | None = None,
+    **options: Any,
+) -> Estimate:
     """One method on one summary; options are those of `FilterOptions`, or of the defence.
+
+    `statistic` is mean or distribution for numbers, frequencies for categories; these are followed
+    by a `post_processing`: none, clip or norm-sub.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
@@ -82,12 +96,13 @@ def estimate_summary(summary: Summary, method: str | None = None, **options: Any
     ('emf-star', 'right')
     """
     name = canonical(method or default_method(summary))
+    asked = Statistic.of(summary.plan, statistic, post_processing)
     if name in defences:
         kind = defences[name]
         _check_options(options, [field.name for field in fields(kind)], name)  # type: ignore[arg-type]
-        return kind(**options).estimate(summary, name)
+        return kind(**options).estimate(summary, name, asked)
     _check_options(options, [field.name for field in fields(FilterOptions)], name)
-    return estimates(summary, [name], FilterOptions(**options))[name]
+    return estimates(summary, [name], FilterOptions(**options), asked)[name]
 
 
 def _check_options(options: dict[str, Any], known: list[str], method: str) -> None:

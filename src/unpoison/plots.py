@@ -7,33 +7,49 @@ from typing import Any
 
 import numpy as np
 
+from unpoison.distribution import Distribution
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.estimate import Estimate, GroupEstimate
+from unpoison.protocols.verdict import listed
+from unpoison.simulation import Simulation
 
 OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
+MOST_NAMES = 40
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def draw_estimate(estimate: Estimate, truth: float | None = None) -> Any:
-    """A figure with the reports of two groups, the fitted honest part and the estimated poison.
+def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
+    """A figure with the reports of groups, the fitted honest part and the estimated poison.
 
     The first panel is the group with the smallest ε, where attackers show best; the second the one
-    that weighs most in the mean.
+    that weighs most in the mean. A distribution or frequencies come in a panel of their own, beside
+    the truth where the `run` of a simulation gives it.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> draw_estimate(estimate(run.summary), run.truth).axes[0].get_title()
+    >>> draw_estimate(estimate(run.summary), run).axes[0].get_title()
     'group 1: ε = 0.25, 2,000 reports'
     """
-    shown = _panels(estimate)
-    if not shown:
+    groups = _panels(estimate)
+    if not groups:
         raise InvalidParameter("plot", "needs a method that fits the reports", estimate.method)
-    figure, axes = _subplots(len(shown))
-    for axis, group in zip(axes, shown, strict=True):
+    answered = estimate.distribution is not None or estimate.frequencies is not None
+    shown = groups[:1] if estimate.frequencies is not None else groups
+    panels = len(shown) + answered
+    figure, axes = new_figure(panels, width=5.2, height=3.9, across=panels)
+    for axis, group in zip(axes, shown, strict=False):
         _draw_group(axis, group)
+        if estimate.frequencies is not None:
+            _name_categories(axis, list(estimate.frequencies))
+    if estimate.distribution is not None:
+        _draw_distribution(axes[-1], estimate.distribution, run)
+    if estimate.frequencies is not None:
+        _draw_frequencies(axes[-1], estimate, run)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, fontsize=9)
-    figure.suptitle(_title(estimate, truth), fontsize=11)
+    figure.suptitle(_title(estimate, run), fontsize=11)
     return figure
 
 
@@ -65,16 +81,25 @@ def _panels(estimate: Estimate) -> list[GroupEstimate]:
     return [probing] if probing is heaviest else [probing, heaviest]
 
 
-def _subplots(count: int) -> tuple[Any, list[Any]]:
+def new_figure(count: int, width: float, height: float, across: int) -> tuple[Any, list[Any]]:
+    """A figure with so many panels, at most `across` in a row; needs no display.
+
+    >>> figure, axes = new_figure(5, width=4, height=3, across=4)
+    >>> len(axes), figure.get_size_inches().tolist()
+    (5, [16.0, 6.0])
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("drawing", "plots") from None
-    figure = Figure(figsize=(5.2 * count, 3.9), layout="constrained")
+    rows, columns = -(-count // across), min(count, across)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, count, squeeze=False)[0]
-    return figure, list(axes)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for unused in axes[count:]:
+        unused.remove()
+    return figure, axes[:count]
 
 
 def _draw_group(axis: Any, group: GroupEstimate) -> None:
@@ -102,10 +127,48 @@ def _draw_group(axis: Any, group: GroupEstimate) -> None:
     axis.set_ylabel("density")
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)
-    axis.spines[["top", "right"]].set_visible(False)
 
 
-def _title(estimate: Estimate, truth: float | None) -> str:
-    share = f"{100 * estimate.byzantine.fraction:.1f} % of users on the {estimate.byzantine.side}"
-    beside = "" if truth is None else f" (truth {truth:.5g})"
-    return f"{estimate.method}: mean {estimate.mean:.5g}{beside}; attackers: {share}"
+def _draw_distribution(axis: Any, found: Distribution, run: Simulation | None) -> None:
+    edges, widths = np.array(found.edges), np.diff(found.edges)
+    if run is not None and run.honest is not None:
+        true = np.diff(np.interp(edges, run.honest.edges, run.honest.cumulative))
+        axis.stairs(true / widths, edges, fill=True, color=OBSERVED, alpha=0.45, label="truth")
+    density = np.array(found.fractions) / widths
+    axis.stairs(density, edges, color=HONEST, linewidth=1.8, label="estimate")
+    axis.set_title("honest users")
+    axis.set_xlabel("value")
+    axis.set_ylabel("density")
+    axis.set_xlim(edges[0], edges[-1])
+    axis.set_ylim(0, None)
+    axis.legend(frameon=False, fontsize=9)
+
+
+def _draw_frequencies(axis: Any, estimate: Estimate, run: Simulation | None) -> None:
+    frequencies = estimate.frequencies or {}
+    places = np.arange(len(frequencies)) + 0.5
+    axis.bar(places, list(frequencies.values()), 0.7, color=HONEST, alpha=0.75, label="estimate")
+    if run is not None and run.frequencies is not None:
+        truth = list(run.frequencies.values())
+        axis.plot(places, truth, "_", color="black", markersize=11, label="truth")
+    _name_categories(axis, list(frequencies))
+    axis.set_xlim(0, len(frequencies))
+    axis.set_title("honest users")
+    axis.set_ylabel("frequency")
+    axis.legend(frameon=False, fontsize=9)
+
+
+def _name_categories(axis: Any, names: list[str]) -> None:
+    """Names under the bars, as many as can be read."""
+    step = -(-len(names) // MOST_NAMES)
+    axis.set_xticks(np.arange(0, len(names), step) + 0.5, names[::step], rotation=90, fontsize=8)
+    axis.set_xlabel("")
+
+
+def _title(estimate: Estimate, run: Simulation | None) -> str:
+    byzantine = estimate.byzantine
+    share = f"attackers: {100 * byzantine.fraction:.1f} % of users"
+    if byzantine.categories is not None:
+        return f"{estimate.method}; {share} on {listed(byzantine.categories) or 'no category'}"
+    beside = "" if run is None else f" (truth {run.truth:.5g})"
+    return f"{estimate.method}: mean {estimate.mean:.5g}{beside}; {share} on the {byzantine.side}"

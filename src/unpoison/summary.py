@@ -130,7 +130,7 @@ class Summary:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(pa.BufferReader(data), partitioning=None)
+            table = pq.read_table(pa.BufferReader(data), partitioning=None, use_threads=False)
         except (pa.ArrowException, OSError) as fault:
             raise InvalidFile(source, f"is not a summary ({_first_line(fault)})") from None
         metadata = table.schema.metadata or {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,23 +12,32 @@ import numpy as np
 
 from unpoison.attacks import Attack
 from unpoison.defences import defences
+from unpoison.distribution import wasserstein
 from unpoison.estimate import Estimate
 from unpoison.methods import canonical, estimates
 from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
 from unpoison.simulation import Simulation, simulate
+from unpoison.statistic import Statistic
+from unpoison.summary import Summary
 
 GROUPED, UNGROUPED = "grouped", "ungrouped"
+Answers = Callable[[Summary], Iterator[tuple[Estimate, float]]]
 
 
 @dataclass(frozen=True)
 class Trial:
     """One method on one collection. `floor` is the grouped plan's, for every row.
 
+    `squared_error` is that of the mean; for categories that of a frequency, averaged over them.
+    `side` is the one that attackers seem to be on, or names their categories. `wasserstein` is the
+    distance of the distribution from the truth, where that was asked for. `located` is 1 if exactly
+    the categories that attackers send were found, else 0.
+
     >>> found = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
     >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
-    >>> trial = Trial(0, "emf", GROUPED, mean=0.75, truth=0.5, **bounds, **found)
-    >>> (trial.mean - trial.truth) ** 2 / trial.floor
+    >>> trial = Trial(0, "emf", GROUPED, 0.75, 0.5, squared_error=0.0625, **bounds, **found)
+    >>> trial.squared_error / trial.floor
     1.0
     """
 
@@ -36,18 +46,25 @@ class Trial:
     collection: str
     mean: float
     truth: float
+    squared_error: float
     floor: float
     cramer_rao: float
     byzantine_fraction: float
     side: str
     seconds: float
+    wasserstein: float = math.nan
+    located: float = math.nan
+    frequencies: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
 class Score:
-    """A method over all trials: mean squared error over the mean floor.
+    """A method over all trials: mean squared error over the mean floor (NaN where that is 0).
 
-    >>> line = Score("emf", GROUPED, 10, 0.5, 0.0, 1.25, 0.25, side="right", seconds=0.1)
+    `located` is the share of trials in which the poisoned categories were found exactly, and
+    `frequencies` are those of the last trial.
+
+    >>> line = Score("emf", GROUPED, 10, 0.5, 0.0, 0.125, 1.25, 0.25, side="right", seconds=0.1)
     >>> line.to_dict()["mse_over_floor"]
     1.25
     """
@@ -57,14 +74,28 @@ class Score:
     trials: int
     mean: float
     bias: float
+    mse: float
     mse_over_floor: float
     byzantine_fraction: float
     side: str
     seconds: float
+    wasserstein: float = math.nan
+    located: float = math.nan
+    frequencies: dict[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+        """For JSON: what there is not (the mean of categories, say) is left out.
+
+        Of categories `side` is called `poisoned`.
+        """
+        facts = {key: value for key, value in asdict(self).items() if _present(value)}
+        if self.frequencies is not None:
+            facts["poisoned"] = facts.pop("side")
+        return facts
+
+
+def _present(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
 def ungrouped(plan: Plan) -> Plan:
@@ -88,11 +119,14 @@ def run_trials(
     trials: int = 1,
     rng: np.random.Generator | None = None,
     options: FilterOptions | None = None,
+    asked: Statistic | None = None,
+    shared: bool = False,
     advance: Callable[[int], None] | None = None,
 ) -> tuple[list[Trial], Simulation]:
     """All methods on `trials` collections; rivals also on ungrouped ones (their best case).
 
-    Also returns the last grouped collection. `advance` is told of users as they are simulated.
+    Also returns the last grouped collection. Methods are timed one by one, unless their work is to
+    be `shared`. `advance` is told of users as they are simulated.
 
     >>> plan, values = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1), np.full(2000, 0.25)
     >>> methods, rng = ["emf*", "ostrich"], np.random.default_rng(1)
@@ -100,36 +134,56 @@ def run_trials(
     >>> [(row.method, row.collection) for row in rows]
     [('emf-star', 'grouped'), ('ostrich', 'grouped'), ('ostrich', 'ungrouped')]
     """
+
+    def estimator(chosen: list[str]) -> Answers:
+        return (_together if shared else _one_by_one)(chosen, options, asked)
+
     names = [canonical(method) for method in methods]
     rivals = [name for name in names if name in defences]
     rows: list[Trial] = []
     for trial, stream in enumerate((rng or np.random.default_rng()).spawn(trials)):
         first, second = stream.spawn(2)
         run = simulate(plan, values, attack, byzantine_fraction, first, advance=advance)
-        rows += _rows(trial, GROUPED, run, run, names, options)
+        rows += _rows(trial, GROUPED, run, run, estimator(names))
         if rivals and len(plan.all_groups) > 1:
             alone = simulate(
                 ungrouped(plan), values, attack, byzantine_fraction, second, advance=advance
             )
-            rows += _rows(trial, UNGROUPED, alone, run, rivals, options)
+            rows += _rows(trial, UNGROUPED, alone, run, estimator(rivals))
     return rows, run
 
 
 def _rows(
-    trial: int,
-    collection: str,
-    run: Simulation,
-    grouped: Simulation,
-    names: list[str],
-    options: FilterOptions | None,
+    trial: int, collection: str, run: Simulation, grouped: Simulation, answers: Answers
 ) -> list[Trial]:
-    rows = []
-    for name in names:
-        started = time.perf_counter()
-        answer = estimates(run.summary, [name], options)[name]
-        seconds = time.perf_counter() - started
-        rows.append(_row(trial, collection, run, grouped, answer, seconds))
-    return rows
+    return [
+        _row(trial, collection, run, grouped, answer, seconds)
+        for answer, seconds in answers(run.summary)
+    ]
+
+
+def _one_by_one(
+    names: list[str], options: FilterOptions | None, asked: Statistic | None
+) -> Answers:
+    """Each method by itself, with its time."""
+
+    def answers(summary: Summary) -> Iterator[tuple[Estimate, float]]:
+        for name in names:
+            started = time.perf_counter()
+            answer = estimates(summary, [name], options, asked)[name]
+            yield answer, time.perf_counter() - started
+
+    return answers
+
+
+def _together(names: list[str], options: FilterOptions | None, asked: Statistic | None) -> Answers:
+    """All methods at once, where those of the paper share their work; without times."""
+
+    def answers(summary: Summary) -> Iterator[tuple[Estimate, float]]:
+        for answer in estimates(summary, names, options, asked).values():
+            yield answer, math.nan
+
+    return answers
 
 
 def _row(
@@ -146,18 +200,50 @@ def _row(
         collection=collection,
         mean=answer.mean,
         truth=run.truth,
+        squared_error=squared_error(answer, run),
         floor=grouped.floor,
         cramer_rao=grouped.cramer_rao,
         byzantine_fraction=answer.byzantine.fraction,
-        side=answer.byzantine.side,
+        side=answer.byzantine.where,
         seconds=seconds,
+        wasserstein=_distance(answer, run),
+        located=_located(answer, run),
+        frequencies=answer.frequencies,
     )
+
+
+def squared_error(answer: Estimate, run: Simulation) -> float:
+    """Of the mean; of frequencies the average over categories.
+
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(2000, 0.25)
+    >>> run = simulate(plan, values, "none", 0, np.random.default_rng(1))
+    >>> answer = estimates(run.summary, ["ostrich"])["ostrich"]
+    >>> squared_error(answer, run) == (answer.mean - 0.25) ** 2
+    True
+    """
+    if answer.frequencies is None or run.frequencies is None:
+        return (answer.mean - run.truth) ** 2
+    errors = [answer.frequencies[name] - truth for name, truth in run.frequencies.items()]
+    return float(np.mean(np.square(errors)))
+
+
+def _distance(answer: Estimate, run: Simulation) -> float:
+    if answer.distribution is None or run.honest is None:
+        return math.nan
+    return wasserstein(answer.distribution, run.honest)
+
+
+def _located(answer: Estimate, run: Simulation) -> float:
+    """Whether a method that looks for poisoned categories found them; others have no groups."""
+    if run.poisoned is None or not answer.groups:
+        return math.nan
+    return float(answer.byzantine.categories == run.poisoned)
 
 
 def score(rows: Sequence[Trial]) -> list[Score]:
     """One line a method and collection, in the order in which they first appear.
 
-    >>> rest = (0.5, 0.0625, 0.03, 0.25, "right", 0.1)
+    >>> rest = (0.5, 0.0625, 0.0625, 0.03, 0.25, "right", 0.1)
     >>> low, high = (Trial(0, "emf", GROUPED, mean, *rest) for mean in (0.25, 0.75))
     >>> [(line.trials, line.bias, line.mse_over_floor) for line in score([low, high])]
     [(2, 0.0, 1.0)]
@@ -167,17 +253,22 @@ def score(rows: Sequence[Trial]) -> list[Score]:
 
 
 def _score(rows: list[Trial]) -> Score:
-    errors = np.array([row.mean - row.truth for row in rows])
-    floors = np.array([row.floor for row in rows])
-    sides = [row.side for row in rows]
+    def average(name: str) -> float:
+        return float(np.mean([getattr(row, name) for row in rows]))
+
+    places, floor = [row.side for row in rows], average("floor")
     return Score(
         method=rows[0].method,
         collection=rows[0].collection,
         trials=len(rows),
-        mean=float(np.mean([row.mean for row in rows])),
-        bias=float(errors.mean()),
-        mse_over_floor=float((errors**2).mean() / floors.mean()),
-        byzantine_fraction=float(np.mean([row.byzantine_fraction for row in rows])),
-        side=max(dict.fromkeys(sides), key=sides.count),
-        seconds=float(np.mean([row.seconds for row in rows])),
+        mean=average("mean"),
+        bias=average("mean") - average("truth"),
+        mse=average("squared_error"),
+        mse_over_floor=average("squared_error") / floor if floor > 0 else math.nan,
+        byzantine_fraction=average("byzantine_fraction"),
+        side=max(dict.fromkeys(places), key=places.count),
+        seconds=average("seconds"),
+        wasserstein=average("wasserstein"),
+        located=average("located"),
+        frequencies=rows[-1].frequencies,
     )

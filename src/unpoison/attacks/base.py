@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,14 +13,21 @@ from unpoison.attacks.expression import evaluate
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
 from unpoison.registry import Registry
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 DOMAIN_TOLERANCE = 1e-9
+REPORTS_AT_ONCE = 2**20
+VARIADIC = "tuple[str, ...]"
+"""The type of a parameter that takes all that is left of an attack's written form."""
+Parameter = str | float | tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Target:
     """What attackers know of their group: the mechanism, and the true mean O (normalised).
+
+    Of categories they know the names, in the order of their numbers, and how frequent each is
+    among the honest users.
 
     >>> from unpoison.mechanisms import make
     >>> target = Target(make("piecewise", 1.0), honest_mean=0.25)
@@ -28,6 +37,8 @@ class Target:
 
     mechanism: Mechanism
     honest_mean: float
+    categories: tuple[str, ...] = ()
+    frequencies: FloatArray | None = None
 
     def position(self, formula: str) -> float:
         """A position in the report domain, written in terms of C, O, b, L and R."""
@@ -42,6 +53,12 @@ class Target:
     def position_of(self, reports: FloatArray) -> FloatArray:
         """Where reports stand, in the paper's report units."""
         return self.mechanism.position(reports + 0.5 if self.mechanism.discrete else reports)
+
+    def cell_of(self, reports: FloatArray) -> IntArray:
+        """The cells of the summary's grid that reports fall into."""
+        low, high = self.mechanism.output_low, self.mechanism.output_high
+        cells = ((reports - low) * (self.mechanism.cells / (high - low))).astype(np.int64)
+        return np.minimum(cells, self.mechanism.cells - 1)
 
     def report(self, positions: FloatArray) -> FloatArray:
         """Positions as reports that the collector accepts: whole cells where reports are cells."""
@@ -61,17 +78,44 @@ class Attack(ABC):
     [0.25, 0.25]
     """
 
+    categorical: ClassVar[bool | None] = False
+    """Whether the attack needs categories (True), numbers (False), or takes either (None)."""
+
     @abstractmethod
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """As many poison reports as asked, each in the target's output domain."""
+
+    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
+        """How many of `count` poison reports fall into each cell of the summary's grid.
+
+        Drawn report by report, unless an attack knows better.
+        """
+        counts = np.zeros(target.mechanism.cells, dtype=np.int64)
+        for first in range(0, count, REPORTS_AT_ONCE):
+            reports = self.poison(target, min(REPORTS_AT_ONCE, count - first), rng)
+            counts += np.bincount(target.cell_of(reports), minlength=len(counts))
+        return counts
 
     @property
     def active(self) -> bool:
         """Whether anybody attacks at all."""
         return True
 
+    def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
+        """Refuse a mechanism whose values are of the other kind, and name the attacks that fit."""
+        kinds = (None, mechanism.categorical)
+        if self.categorical not in kinds:
+            fitting = ", ".join(name for name in attacks if attacks[name].categorical in kinds)
+            values = "categories" if mechanism.categorical else "numbers"
+            raise InvalidParameter("attack", f"must be one on {values}: {fitting}", _name(self))
+
 
 attacks: Registry[type[Attack]] = Registry("attack")
+
+
+def _name(attack: Attack) -> str:
+    kind = type(attack)
+    return next((repr(name) for name in attacks if attacks[name] is kind), kind.__name__)
 
 
 def parse_attack(text: str | Attack) -> Attack:
@@ -81,31 +125,77 @@ def parse_attack(text: str | Attack) -> Attack:
     Uniform(low='3C/4', high='C')
     >>> parse_attack("evasion:share=0.3")
     Evasion(share=0.3, at='-C/2', low='C/2', high='C')
+    >>> parse_attack("targets:tea, herbal tea")
+    Targets(names=('tea', 'herbal tea'))
     """
     if isinstance(text, Attack):
         return text
     name, _, rest = text.partition(":")
-    kind = attacks[name.strip()]
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    given: dict[str, str | float] = {}
+    name = name.strip()
+    kind = attacks[name]
+    known = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+    return _build(kind, known, _given(name, rest, known))
+
+
+def _given(name: str, rest: str, known: dict[str, str]) -> dict[str, list[str]]:
+    """The texts for each parameter: one, or any number where the parameter is variadic."""
+    given: dict[str, list[str]] = {}
     for place, part in enumerate(rest.split(",") if rest.strip() else []):
-        key, equals, value = part.partition("=")
-        if not equals:
-            key, value = (known[place] if place < len(known) else ""), part
-        key, value = key.strip(), value.strip()
-        if key not in known or not value or key in given:
-            takes = ", ".join(known) or "no parameters"
-            raise InvalidParameter("attack", f"{name} takes {takes}, each once", repr(part.strip()))
-        given[key] = value
-    return _build(kind, given)
+        key, value, named = _assigned(part, place, known, given)
+        more = known.get(key) == VARIADIC and not named
+        if key not in known or not value or (key in given and not more):
+            raise InvalidParameter("attack", f"{name} takes {_takes(known)}", repr(part.strip()))
+        given.setdefault(key, []).append(value)
+    return given
 
 
-def _build(kind: type[Attack], given: dict[str, str | float]) -> Attack:
-    """Turn text into numbers where a field is a number."""
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.name in given and field.type == "float":
-            try:
-                given[field.name] = evaluate(str(given[field.name]), {})
-            except InvalidParameter:
-                raise InvalidParameter(field.name, "must be a number", given[field.name]) from None
-    return kind(**given)
+def _assigned(
+    part: str, place: int, known: dict[str, str], given: dict[str, list[str]]
+) -> tuple[str, str, bool]:
+    """A part's parameter, its text, and whether the part names it; "" for no parameter.
+
+    Once a variadic parameter is reached, it gets every part that does not name another, so that
+    the texts may have equals signs of their own.
+    """
+    key, equals, value = (each.strip() for each in part.partition("="))
+    if equals and key in known:
+        return key, value, True
+    names = list(known)
+    variadic = next((each for each in names if known[each] == VARIADIC), None)
+    if variadic and (variadic in given or place >= names.index(variadic)):
+        key = variadic
+    else:
+        key = names[place] if place < len(names) and not equals else ""
+    return key, part.strip(), False
+
+
+def _takes(known: dict[str, str]) -> str:
+    several = {VARIADIC: " (one or more)"}
+    names = [name + several.get(kind, "") for name, kind in known.items()]
+    return f"{', '.join(names) or 'no parameters'}, each once"
+
+
+def _build(kind: type[Attack], known: dict[str, str], given: dict[str, list[str]]) -> Attack:
+    """Turn texts into numbers where a parameter is a number."""
+    parameters: dict[str, Parameter] = {}
+    for name, texts in given.items():
+        if known[name] == VARIADIC:
+            parameters[name] = tuple(texts)
+        elif known[name] in ("float", "int"):
+            parameters[name] = _number(name, texts[0], whole=known[name] == "int")
+        else:
+            parameters[name] = texts[0]
+    return kind(**parameters)
+
+
+def _number(name: str, text: str, *, whole: bool) -> float:
+    rule = "must be a whole number" if whole else "must be a number"
+    try:
+        number = evaluate(text, {})
+    except InvalidParameter:
+        raise InvalidParameter(name, rule, text) from None
+    if not whole:
+        return number
+    if not number.is_integer():
+        raise InvalidParameter(name, rule, text)
+    return int(number)

@@ -10,7 +10,7 @@ from unpoison.attacks.base import Attack, Target, attacks
 from unpoison.attacks.point import Point
 from unpoison.attacks.uniform import Uniform
 from unpoison.errors import InvalidParameter
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
 @attacks.register("evasion")
@@ -37,6 +37,19 @@ class Evasion(Attack):
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Exactly the share of the values evades."""
         evasive = round(self.share * count)
-        hidden = Point(self.at).poison(target, evasive, rng)
-        rest = Uniform(self.low, self.high).poison(target, count - evasive, rng)
-        return np.concatenate([hidden, rest])
+        hidden = self._hidden.poison(target, evasive, rng)
+        return np.concatenate([hidden, self._rest.poison(target, count - evasive, rng)])
+
+    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
+        """Both parts together."""
+        evasive = round(self.share * count)
+        hidden = self._hidden.poison_counts(target, evasive, rng)
+        return hidden + self._rest.poison_counts(target, count - evasive, rng)
+
+    @property
+    def _hidden(self) -> Attack:
+        return Point(self.at)
+
+    @property
+    def _rest(self) -> Attack:
+        return Uniform(self.low, self.high)

@@ -19,6 +19,8 @@ class NoAttack(Attack):
     False
     """
 
+    categorical = None
+
     @property
     def active(self) -> bool:
         """Nobody attacks."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpoison.attacks.base import Attack, Target, attacks
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
 @attacks.register("point")
@@ -26,3 +26,9 @@ class Point(Attack):
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Repeat the point."""
         return target.report(np.full(count, target.position(self.at)))
+
+    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
+        """All in the point's cell."""
+        counts = np.zeros(target.mechanism.cells, dtype=np.int64)
+        counts[target.cell_of(self.poison(target, 1, rng))] = count
+        return counts

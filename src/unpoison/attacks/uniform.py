@@ -8,7 +8,7 @@ import numpy as np
 
 from unpoison.attacks.base import Attack, Target, attacks
 from unpoison.errors import InvalidParameter
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
 @attacks.register("uniform")
@@ -28,7 +28,19 @@ class Uniform(Attack):
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw evenly between the two ends."""
+        low, high = self._range(target)
+        return target.report(low + (high - low) * rng.random(count))
+
+    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
+        """Each cell has as much of the poison as it has of the range."""
+        low, high = self._range(target)
+        if low == high:
+            return super().poison_counts(target, count, rng)
+        covered = np.diff(np.clip(target.mechanism.grid(), low, high))
+        return rng.multinomial(count, covered / covered.sum())
+
+    def _range(self, target: Target) -> tuple[float, float]:
         low, high = target.position(self.low), target.position(self.high)
         if low > high:
             raise InvalidParameter("attack range", "must go upwards", f"{self.low}, {self.high}")
-        return target.report(low + (high - low) * rng.random(count))
+        return low, high

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from unpoison.bench.plain import perturb_piecewise
 from unpoison.bench.result import (
     Result,
     benchmarks,
-    duration,
     faster,
+    limit,
     peak_memory,
     race,
-    seconds,
 )
 from unpoison.mechanisms import make
 
@@ -49,12 +46,5 @@ def perturb() -> list[Result]:
     return [
         faster("perturb, PM, 10^7 values: time against whole arrays", fast, plain, 1),
         memory,
-        _limit(fast, lambda: rng.random(VALUES)),
+        limit("perturb, PM, 10^7 values", fast, lambda: rng.random(VALUES)),
     ]
-
-
-def _limit(ours: float, generator: Callable[[], object]) -> Result:
-    """How near we are to what drawing one uniform number a value takes alone."""
-    alone = min(seconds(generator) for _ in range(3))
-    name = "perturb, PM, 10^7 values: time against drawing the random numbers alone"
-    return Result(name, duration(ours), duration(alone), alone / ours, "the limit is 1×", None)

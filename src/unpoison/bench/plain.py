@@ -192,6 +192,25 @@ def ems(buckets: Buckets, counts: FloatArray) -> Fit:
     return expectation_maximisation(matrix, counts, start, nowhere, smoothed, tolerance(buckets))
 
 
+def smoothed_mean(buckets: Buckets, counts: FloatArray) -> float:
+    """The mean of the histogram that EMS finds."""
+    found = ems(buckets, counts)
+    return float(np.average(buckets.input_values, weights=found.honest))
+
+
+def ems_by_rows(matrix: FloatArray, counts: FloatArray, iterations: int) -> FloatArray:
+    """EMS with the E-step as a loop over the output buckets, each a row of the matrix."""
+    honest = np.full(matrix.shape[1], 1 / matrix.shape[1])
+    for _ in range(iterations):
+        weights = np.zeros(len(honest))
+        for row, count in zip(matrix, counts, strict=True):
+            weights += row * (count / (row @ honest))
+        weights *= honest
+        padded = np.concatenate([weights[:1], weights, weights[-1:]])
+        honest = (padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4) / weights.sum()
+    return honest
+
+
 def probe(
     buckets: Buckets,
     counts: FloatArray,
@@ -217,9 +236,12 @@ def middle_of(buckets: Buckets) -> float:
 
 
 def group_mean(summary: Summary, group: int, buckets: Buckets, found: Fit) -> float:
-    """(Σ v' − N_t Σ ŷ_j ν_j)/(N_t − m̂_t), each report and each ν_j decoded."""
+    """(Σ v' − N_t Σ ŷ_j ν_j)/(N_t − m̂_t), each report and each ν_j decoded; for SW by EMS."""
     mechanism = buckets.mechanism
     reports = int(summary.counts[group].sum())
+    if not mechanism.unbiased:
+        counts = bucket_counts(buckets, summary.counts[group])
+        return smoothed_mean(buckets, np.maximum(counts - reports * found.poison, 0))
     average = float(mechanism.decode(np.array(summary.sums[group] / 2**32 / reports)))
     removed = 0.0
     for poison, value in zip(found.poison, buckets.decoded_values, strict=True):

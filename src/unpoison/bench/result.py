@@ -66,6 +66,24 @@ def faster(name: str, ours: float, theirs: float, at_least: float) -> Result:
     return Result(name, duration(ours), duration(theirs), ratio, target, ratio >= at_least)
 
 
+def same(name: str, gap: float, at_most: float) -> Result:
+    """A result where our answer should be theirs, but for rounding."""
+    return Result(name, f"{gap:.1e}", "0", None, f"≤ {at_most:g}", gap <= at_most)
+
+
+def limit(name: str, ours: float, generator: Callable[[], object]) -> Result:
+    """How near we are to what drawing the random numbers takes alone."""
+    alone = min(seconds(generator) for _ in range(3))
+    return Result(
+        f"{name}: time against drawing the random numbers alone",
+        duration(ours),
+        duration(alone),
+        alone / ours,
+        "the limit is 1×",
+        None,
+    )
+
+
 def duration(value: float) -> str:
     """Seconds in a fitting unit.
 

@@ -19,6 +19,7 @@ from unpoison.cli.bench import bench
 from unpoison.cli.estimate import estimate
 from unpoison.cli.perturb import perturb
 from unpoison.cli.plan import plan
+from unpoison.cli.reproduce import reproduce
 from unpoison.cli.simulate import simulate
 from unpoison.cli.summarise import merge, summarise
 from unpoison.errors import ConvergenceWarning, UnpoisonError
@@ -27,7 +28,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-for command in (plan, perturb, summarise, merge, estimate, simulate, bench):
+for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, bench):
     app.command()(command)
 
 

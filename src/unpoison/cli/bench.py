@@ -13,7 +13,9 @@ from unpoison.cli.app import Json
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="perturb, em, dap, scaling, summarise; all if none is named."),
+        typer.Argument(
+            help="k-rr, dap, em, ems, perturb, scaling, summarise; all if none is named."
+        ),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the table into this Markdown file.")
@@ -28,9 +30,10 @@ def bench(
     """
     from unpoison.bench import benchmarks
     from unpoison.cli.progress import progress
+    from unpoison.markdown import check_markers, markdown_table, put_between_markers
 
     if markdown is not None:
-        _table_place(markdown)
+        check_markers(markdown, MARKER)
     chosen = [(name, benchmarks[name]) for name in names or list(benchmarks)]
     results: list[Any] = []
     with progress("Measuring", len(chosen)) as advance:
@@ -38,7 +41,7 @@ def bench(
             results += run()
             advance(1)
     if markdown is not None:
-        _write(markdown, results)
+        put_between_markers(markdown, MARKER, markdown_table([HEADS, *_rows(results)]))
     if json:
         import json as encoder
 
@@ -47,6 +50,7 @@ def bench(
         _show(results)
 
 
+MARKER = "bench"
 HEADS = ["what", "unpoison", "against", "ratio", "target", ""]
 
 
@@ -69,27 +73,3 @@ def _show(results: list[Any]) -> None:
     from unpoison.cli.tables import print_table
 
     print_table(HEADS, _rows(results))
-
-
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
-
-
-def _table_place(path: Path) -> tuple[str, str]:
-    """What stands before and after the table: the file must have its two markers."""
-    from unpoison.errors import InvalidFile
-
-    text = path.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise InvalidFile(path, f"must have the markers {BEGIN} and {END}")
-    return text.split(BEGIN)[0], text.split(END)[1]
-
-
-def _write(path: Path, results: list[Any]) -> None:
-    """Put the table between the two markers."""
-    from unpoison.files import whole_file
-
-    before, after = _table_place(path)
-    lines = [HEADS, ["---"] * len(HEADS), *_rows(results)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    with whole_file(path) as file:
-        file.write(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}".encode())

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import DropInvalid, Json, number, whole
-from unpoison.cli.filtering import InitialMean, SideRule, Weights, given_options
+from unpoison.cli.filtering import (
+    InitialMean,
+    PostProcessing,
+    SideRule,
+    StatisticName,
+    Weights,
+    given_options,
+)
 from unpoison.errors import InvalidFile, InvalidParameter
 
 
@@ -28,6 +35,8 @@ def estimate(
             help="emf, emf-star, cemf-star, baseline, ostrich or trimming.",
         ),
     ] = None,
+    statistic: StatisticName = None,
+    post_processing: PostProcessing = None,
     weights: Weights = None,
     side_rule: SideRule = None,
     initial_mean: InitialMean = None,
@@ -65,10 +74,11 @@ def estimate(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Estimate the honest users' mean, and what attackers did to it.
+    """Estimate the honest users' mean, distribution or frequencies, and what attackers did to it.
 
     Example: unpoison estimate reports/*.parquet -p plan.json --method emf-star --json
     """
+    from unpoison.cli.answers import show
     from unpoison.cli.progress import progress
     from unpoison.files import check_output
     from unpoison.methods import estimate_summary
@@ -86,13 +96,15 @@ def estimate(
     )
     summary = _summary(data, plan, drop_invalid)
     with progress("Estimating"):
-        answer = estimate_summary(summary, method, **options)
+        answer = estimate_summary(
+            summary, method, statistic=statistic, post_processing=post_processing, **options
+        )
         if plot is not None:
             save(draw_estimate(answer), plot)
     if json:
         typer.echo(answer.to_json())
     else:
-        _show(answer, summary)
+        show(answer, summary)
 
 
 def _summary(data: list[str], plan: Path | None, drop_invalid: bool) -> Any:
@@ -125,37 +137,3 @@ def _is_summary(path: Path) -> bool:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidFile(path, "is no summary, and no report file (.parquet or .csv)")
     return False
-
-
-def _show(answer: Any, summary: Any) -> None:
-    from unpoison.protocols.verdict import readable
-
-    typer.echo(f"mean      {readable(answer.mean, summary)}   ({answer.method})")
-    typer.echo(f"users     {answer.users:.0f}, reports {answer.reports}")
-    if answer.invalid:
-        typer.echo(f"left out  {answer.invalid} invalid reports")
-    if answer.groups:
-        _show_groups(answer, summary)
-    typer.echo(f"\n{answer.verdict}")
-
-
-def _show_groups(answer: Any, summary: Any) -> None:
-    from unpoison.cli.tables import print_table
-    from unpoison.protocols.verdict import readable
-
-    byzantine = answer.byzantine
-    typer.echo(f"attackers {100 * byzantine.fraction:.1f} %, side {byzantine.side}\n")
-    rows = [
-        [
-            str(group.group),
-            f"{group.epsilon:g}",
-            str(group.reports),
-            readable(group.mean, summary),
-            f"{group.weight:.3f}",
-            f"{100 * group.byzantine_fraction:.1f} %",
-            str(group.iterations) + ("" if group.converged else " (bound)"),
-        ]
-        for group in answer.groups
-    ]
-    heads = ["group", "epsilon", "reports", "mean", "weight", "attackers", "iterations"]
-    print_table(heads, rows)

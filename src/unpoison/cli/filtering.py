@@ -16,7 +16,9 @@ Weights = Annotated[
 SideRule = Annotated[
     str | None,
     typer.Option(
-        show_default="variance", help="How the side is chosen: variance (Alg. 3) or likelihood."
+        show_default="variance",
+        help="How the poisoned side (of numbers, or of categories where the counts allow either) "
+        "is chosen: variance (Alg. 3) or likelihood.",
     ),
 ]
 InitialMean = Annotated[
@@ -25,6 +27,22 @@ InitialMean = Annotated[
         "--initial-mean",
         show_default="middle",
         help="O': middle, pessimistic (Thm. 2), ems (Section V-D), or a value.",
+    ),
+]
+StatisticName = Annotated[
+    str | None,
+    typer.Option(
+        "--statistic",
+        show_default="mean; frequencies for categories",
+        help="What to estimate: mean, distribution, or frequencies.",
+    ),
+]
+PostProcessing = Annotated[
+    str | None,
+    typer.Option(
+        show_default="norm-sub",
+        help="Frequencies: none (unbiased), clip (each into [0, 1]) or norm-sub (the nearest that "
+        "add up to 1).",
     ),
 ]
 

@@ -20,6 +20,7 @@ from unpoison.protocols import FilterOptions
 from unpoison.reading import read_batches
 from unpoison.reports import fault_kind
 from unpoison.simulation import Crowd, Simulation
+from unpoison.statistic import Statistic
 from unpoison.trials import Trial, run_trials
 
 DEFAULT_USERS = 100_000
@@ -44,33 +45,51 @@ def drawn_sample(
     return datasets[dataset]().draw(users, rng)
 
 
-def read_sample(path: Path, column: str | None) -> Sample:
-    """All rows of a file, with their own range."""
+def read_sample(path: Path, column: str | None, categorical: bool = False) -> Sample:
+    """All rows of a file: numbers with their own range, or names of categories as they are."""
     if column is None:
         raise InvalidParameter("--column", "must be given with --values", "nothing")
     check_input(path)
-    numbers = _read_column(path, column)
-    if not len(numbers):
+    values = _read_column(path, column, categorical)
+    if not len(values):
         raise InvalidFile(path, "holds no rows")
-    source = f"{path.name}, column {column!r}, {len(numbers)} rows"
-    return Sample(numbers, float(numbers.min()), float(numbers.max()), source)
+    source = f"{path.name}, column {column!r}, {len(values)} rows"
+    if categorical:
+        return Sample(values, np.nan, np.nan, source, tuple(np.unique(values).tolist()))
+    return Sample(values, float(values.min()), float(values.max()), source)
 
 
-def _read_column(path: Path, column: str) -> np.ndarray:
-    parts, seen = [np.empty(0)], 0
+def _read_column(path: Path, column: str, categorical: bool) -> np.ndarray:
+    parts, seen = [], 0
+    check = _named if categorical else _finite
     with progress("Reading", path.stat().st_size) as advance:
-        for batch in read_batches(path, [column]):
-            numbers = batch.columns[column].astype(np.float64)
-            finite = np.isfinite(numbers)
-            if not finite.all():
-                row = int(finite.argmin())
-                kind = fault_kind(numbers[row], low=-np.inf)
-                fault = InvalidValue("values must be finite numbers", kind, row + 1)
-                raise fault.at(f"{path}, column {column!r}", batch.rows_before)
-            parts.append(numbers)
+        for batch in read_batches(path, [column], [column] if categorical else []):
+            try:
+                parts.append(check(batch.columns[column]))
+            except InvalidValue as fault:
+                raise fault.at(f"{path}, column {column!r}", batch.rows_before) from None
             advance(batch.bytes_read - seen)
             seen = batch.bytes_read
-    return np.concatenate(parts)
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _finite(column: np.ndarray) -> np.ndarray:
+    numbers = column.astype(np.float64)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row = int(finite.argmin())
+        kind = fault_kind(numbers[row], low=-np.inf)
+        raise InvalidValue("values must be finite numbers", kind, row + 1)
+    return numbers
+
+
+def _named(column: np.ndarray) -> np.ndarray:
+    names = column.astype(str)
+    empty = names == ""
+    if empty.any():
+        rule = "values must be names of categories"
+        raise InvalidValue(rule, "nothing", int(empty.argmax()) + 1)
+    return names
 
 
 @dataclass(frozen=True)
@@ -84,6 +103,7 @@ class Scenario:
     trials: int
     seeds: np.random.SeedSequence
     options: FilterOptions
+    asked: Statistic
 
     def run(self, methods: list[str]) -> tuple[list[Trial], Simulation]:
         """All methods on all collections, and the last collection."""
@@ -98,6 +118,7 @@ class Scenario:
                     trials=self.trials,
                     rng=streams(self.seeds)[1],
                     options=self.options,
+                    asked=self.asked,
                     advance=advance,
                 )
             except InvalidValue as fault:
@@ -125,7 +146,7 @@ class Scenario:
             if summary is not None:
                 outputs.enter_context(whole_file(summary)).write(run.summary.to_bytes())
             if plot is not None:
-                _draw(run, methods, self.options, plot)
+                self._draw(run, methods, plot)
 
     def _write_reports(self, file: Any, path: Path) -> None:
         """The last collection again, report by report: what a collector's files would look like."""
@@ -145,11 +166,10 @@ class Scenario:
         values, share = self.sample.values, self.byzantine_fraction
         return Crowd.draw(self.plan, values, self.attack, share, stream)
 
+    def _draw(self, run: Simulation, methods: list[str], path: Path) -> None:
+        from unpoison.plots import draw_estimate, save
 
-def _draw(run: Simulation, methods: list[str], options: FilterOptions, path: Path) -> None:
-    from unpoison.plots import draw_estimate, save
-
-    fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
-    with progress("Drawing"):
-        answer = estimates(run.summary, fitted[:1], options)[fitted[0]]
-        save(draw_estimate(answer, run.truth), path)
+        fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
+        with progress("Drawing"):
+            answer = estimates(run.summary, fitted[:1], self.options, self.asked)[fitted[0]]
+            save(draw_estimate(answer, run), path)

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
-from unpoison.cli.filtering import InitialMean, SideRule, Weights, given_options
+from unpoison.cli.filtering import (
+    InitialMean,
+    PostProcessing,
+    SideRule,
+    StatisticName,
+    Weights,
+    given_options,
+)
 from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
 from unpoison.errors import InvalidParameter
 
@@ -16,12 +23,16 @@ METHODS = {
     "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star"),
     "baseline": ("ostrich", "trimming", "baseline"),
 }
+ON_NUMBERS_ONLY = ("trimming",)
+DEFAULT_CATEGORY_ATTACK = "maximal-gain"
 
 
 def simulate(
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", "-d", show_default="taxi", help="beta-2-5, beta-5-2 or taxi."),
+        typer.Option(
+            "--dataset", "-d", show_default="taxi", help="beta-2-5, beta-5-2, taxi or covid-19."
+        ),
     ] = None,
     values: Annotated[
         Path | None, typer.Option(help="Your own values instead: a Parquet or CSV file.")
@@ -51,9 +62,11 @@ def simulate(
         typer.Option(
             "--attack",
             "-a",
-            show_default="uniform on the outer quarter of the upper half",
-            help="none, uniform:LOW,HIGH, point:AT or evasion:SHARE; positions in terms of C "
-            "(end of the report domain), O (true mean), b (square wave).",
+            show_default="uniform on the outer quarter of the upper half; on categories "
+            "maximal-gain",
+            help="On numbers none, uniform:LOW,HIGH, point:AT or evasion:SHARE, with positions in "
+            "terms of C (end of the report domain), O (true mean), b (square wave); on categories "
+            "none, targets:NAME,NAME, maximal-gain:COUNT or random.",
         ),
     ] = None,
     byzantine_fraction: Annotated[
@@ -73,6 +86,8 @@ def simulate(
             help="Methods of `unpoison estimate`, with commas between.",
         ),
     ] = None,
+    statistic: StatisticName = None,
+    post_processing: PostProcessing = None,
     side_rule: SideRule = None,
     weights: Weights = None,
     initial_mean: InitialMean = None,
@@ -100,8 +115,10 @@ def simulate(
     """
     import numpy as np
 
+    from unpoison.cli.outcome import print_outcome
     from unpoison.cli.scenario import Scenario, drawn_sample, read_sample, streams
     from unpoison.protocols import FilterOptions
+    from unpoison.statistic import Statistic
     from unpoison.trials import score
 
     _check_outputs(reports, summary, plot)
@@ -113,21 +130,22 @@ def simulate(
         sample = drawn_sample(dataset or "taxi", users, column, streams(seeds)[0])
     else:
         refuse_beside("--values", {"dataset": dataset, "users": users})
-        sample = read_sample(values, column)
+        sample = read_sample(values, column, _wants_categories(plan, mechanism))
     agreed = _plan(plan, sample, mechanism, epsilon, min_epsilon)
     names = _methods(methods, agreed)
     scenario = Scenario(
         agreed,
         sample,
-        attack or "uniform:" + ",".join(agreed.group_mechanisms[0].outer_range),
+        attack or _default_attack(agreed),
         byzantine_fraction,
         trials,
         seeds,
         FilterOptions(**options),
+        Statistic.of(agreed, statistic, post_processing),
     )
     rows, run = scenario.run(names)
     scenario.write(run, names, reports, summary, plot)
-    _print(score(rows), rows, sample, agreed, json)
+    print_outcome(score(rows), rows, run, sample, agreed, json)
 
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
@@ -143,6 +161,16 @@ def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None
         raise InvalidParameter("outputs", "must be different files", paths[-1].name)
 
 
+def _wants_categories(plan: Path | None, mechanism: str | None) -> bool:
+    """Whether a column is to be read as names."""
+    from unpoison.mechanisms import mechanisms
+    from unpoison.plan import Plan
+
+    if plan is not None:
+        return Plan.load(plan).categorical
+    return mechanism is not None and mechanisms[mechanism].categorical
+
+
 def _plan(
     plan: Path | None,
     sample: Any,
@@ -154,10 +182,23 @@ def _plan(
 
     keys = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon}
     given: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
-    if plan is None:
-        return Plan.new(**given, low=sample.low, high=sample.high)
-    refuse_beside("--plan", given)
-    return Plan.load(plan)
+    if plan is not None:
+        refuse_beside("--plan", given)
+        agreed = Plan.load(plan)
+    elif sample.categories is None:
+        agreed = Plan.new(**given, low=sample.low, high=sample.high)
+    else:
+        agreed = Plan.new(**{"mechanism": "k-rr", **given}, categories=sample.categories)
+    if agreed.categorical != (sample.categories is not None):
+        kind = "categories" if sample.categories is not None else "numbers"
+        raise InvalidParameter("mechanism", f"must be one for {kind}", agreed.mechanism)
+    return agreed
+
+
+def _default_attack(plan: Any) -> str:
+    if plan.categorical:
+        return DEFAULT_CATEGORY_ATTACK
+    return "uniform:" + ",".join(plan.group_mechanisms[0].outer_range)
 
 
 def _methods(text: str | None, plan: Any) -> list[str]:
@@ -165,60 +206,9 @@ def _methods(text: str | None, plan: Any) -> list[str]:
     from unpoison.methods import canonical
 
     if text is None:
-        return list(METHODS[plan.protocol])
+        fitting = METHODS[plan.protocol]
+        return [name for name in fitting if not (plan.categorical and name in ON_NUMBERS_ONLY)]
     names = [canonical(each.strip()) for each in text.split(",") if each.strip()]
     if not names:
         raise InvalidParameter("--methods", "must name at least one method", repr(text))
     return list(dict.fromkeys(names))
-
-
-def _print(scores: Any, rows: Any, sample: Any, plan: Any, json: bool) -> None:
-    grouped = [row for row in rows if row.collection == "grouped"]
-    truth = sum(row.truth for row in grouped) / len(grouped)
-    floor = sum(row.floor for row in grouped) / len(grouped)
-    bound = sum(row.cramer_rao for row in grouped) / len(grouped)
-    if json:
-        import json as encoder
-
-        facts = {
-            "truth": truth,
-            "floor": floor,
-            "cramer_rao": bound,
-            "source": sample.source,
-            "plan": plan.to_dict(),
-            "methods": [each.to_dict() for each in scores],
-        }
-        typer.echo(encoder.dumps(facts))
-        return
-    typer.echo(f"{sample.source}; {len(plan.all_groups)} groups, epsilon {plan.epsilon:g}")
-    typer.echo(f"true mean of the honest users: {truth:.6g}\n")
-    print_scores(scores)
-    typer.echo(
-        f"\nmse/floor: mean squared error over {scores[0].trials} trial(s), divided by the oracle "
-        f"floor {floor:.3g}\n(the Cramér-Rao bound is {bound / floor:.2f} of it)."
-    )
-    if any(each.collection == "ungrouped" for each in scores):
-        typer.echo(
-            "Rivals appear twice: on the grouped reports, and on an ungrouped collection with all "
-            "of epsilon."
-        )
-
-
-def print_scores(scores: Any) -> None:
-    """The table of methods."""
-    from unpoison.cli.tables import print_table
-
-    table = [
-        [
-            each.method if each.collection == "grouped" else f"{each.method} (ungrouped)",
-            f"{each.mean:.6g}",
-            f"{each.bias:+.3g}",
-            f"{each.mse_over_floor:.3g}",
-            f"{each.byzantine_fraction:.3f}" if each.side != "none" else "–",
-            each.side if each.side != "none" else "–",
-            f"{each.seconds:.2f} s",
-        ]
-        for each in scores
-    ]
-    heads = ["method", "mean", "bias", "mse/floor", "attackers", "side", "time"]
-    print_table(heads, table)

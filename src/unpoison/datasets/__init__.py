@@ -2,6 +2,7 @@
 
 from unpoison.datasets.base import Dataset, Sample, data_file, datasets
 from unpoison.datasets.beta import Beta25, Beta52
+from unpoison.datasets.covid import Covid19
 from unpoison.datasets.taxi import Taxi
 
-__all__ = ["Beta25", "Beta52", "Dataset", "Sample", "Taxi", "data_file", "datasets"]
+__all__ = ["Beta25", "Beta52", "Covid19", "Dataset", "Sample", "Taxi", "data_file", "datasets"]

@@ -6,11 +6,12 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.registry import Registry
-from unpoison.types import FloatArray
 
 DATA_FOLDERS = ("../shared/data",)
 
@@ -19,16 +20,24 @@ DATA_FOLDERS = ("../shared/data",)
 class Sample:
     """One value a user, the range that they are normalised from, and a word on the source.
 
+    Values are floats. Of a sample of categories they are names, all among `categories`, and there
+    is no range: `low` and `high` are NaN.
+
     >>> from unpoison import Plan
     >>> sample = Sample(np.array([2.5, 7.5]), low=0.0, high=10.0, source="two made-up users")
     >>> Plan.new(epsilon=1.0, low=sample.low, high=sample.high).normalise(sample.values).tolist()
     [-0.5, 0.5]
+    >>> drinks = np.array(["tea", "milk", "tea"])
+    >>> sample = Sample(drinks, np.nan, np.nan, "three made-up users", ("tea", "coffee", "milk"))
+    >>> Plan.new("k-rr", epsilon=1.0, categories=sample.categories).cells
+    3
     """
 
-    values: FloatArray
+    values: NDArray[Any]
     low: float
     high: float
     source: str
+    categories: tuple[str, ...] | None = None
 
 
 class Dataset(ABC):

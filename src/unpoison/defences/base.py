@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
+from unpoison.distribution import Distribution
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Byzantine, Estimate
+from unpoison.postprocessing import post_process
 from unpoison.registry import Registry
+from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
+from unpoison.trusted import distribution_of, frequencies_of, mean_of
 from unpoison.types import FloatArray
 
 
@@ -35,16 +41,22 @@ class Defence(ABC):
     def describe(self) -> str:
         """What the number is, in a sentence without the number."""
 
-    def estimate(self, summary: Summary, name: str) -> Estimate:
-        """The mean in natural units, with what the defence does not know left empty."""
-        if summary.plan.categorical:
-            raise InvalidParameter("method", f"{name} needs a numerical mechanism", "categories")
+    def distribution(self, summary: Summary) -> Distribution:
+        """The estimated distribution, where a defence has one."""
+        raise _cannot_give(self, "distribution")
+
+    def frequencies(self, summary: Summary) -> FloatArray:
+        """The estimated frequencies of categories, where a defence has them."""
+        raise _cannot_give(self, "frequencies")
+
+    def estimate(self, summary: Summary, name: str, asked: Statistic | None = None) -> Estimate:
+        """The answer in natural units, with what the defence does not know left empty."""
+        asked = asked or Statistic.of(summary.plan)
         if not summary.reports.sum():
             raise NotEnoughData("an estimate needs at least one report; received none")
         return Estimate(
             method=name,
-            mean=summary.plan.natural(self.mean(summary)),
-            byzantine=Byzantine(0.0, "none"),
+            **self._answer(summary, asked),
             users=summary.total_users,
             reports=int(summary.reports.sum()),
             invalid=summary.invalid,
@@ -52,21 +64,72 @@ class Defence(ABC):
             verdict=self.describe(),
         )
 
+    def _answer(self, summary: Summary, asked: Statistic) -> dict[str, Any]:
+        if summary.plan.categories is not None:
+            found = post_process(self.frequencies(summary), asked.post_processing)
+            names = dict(zip(summary.plan.categories, found.tolist(), strict=True))
+            return {
+                "mean": math.nan,
+                "frequencies": names,
+                "byzantine": Byzantine(0.0, categories=()),
+            }
+        answer: dict[str, Any] = {
+            "mean": summary.plan.natural(self.mean(summary)),
+            "byzantine": Byzantine(0.0),
+        }
+        if asked.name == DISTRIBUTION:
+            answer["distribution"] = self.distribution(summary)
+        return answer
+
+
+class Keeping(Defence):
+    """A defence that leaves some reports out and trusts the rest: `kept` is all it must give.
+
+    >>> class EverySecond(Keeping):
+    ...     def kept(self, summary):
+    ...         return summary.counts / 2
+    ...     def describe(self):
+    ...         return "The average of half of the reports."
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(4000, 0.5))
+    >>> bool(abs(EverySecond().mean(run.summary)) < 1)
+    True
+    """
+
+    @abstractmethod
+    def kept(self, summary: Summary) -> FloatArray:
+        """How many reports are kept of each group and cell."""
+
+    def mean(self, summary: Summary) -> float:
+        """The average of the decoded reports that are kept; where reports are biased, by EMS."""
+        groups = range(len(summary.plan.all_groups))
+        return mean_of(summary.plan, groups, self.kept(summary))
+
+    def distribution(self, summary: Summary) -> Distribution:
+        """By EMS from the reports that are kept."""
+        groups = range(len(summary.plan.all_groups))
+        return distribution_of(summary.plan, groups, self.kept(summary))
+
+    def frequencies(self, summary: Summary) -> FloatArray:
+        """By EM from the reports that are kept."""
+        return frequencies_of(summary.plan, self.kept(summary))
+
 
 defences: Registry[type[Defence]] = Registry("defence")
 
 
-def pooled(summary: Summary) -> tuple[FloatArray, FloatArray]:
-    """All reports of all groups as (decoded value of the cell, count), in rising order.
+def decoded_cells(summary: Summary) -> FloatArray:
+    """The decoded value of every cell of every group.
 
-    >>> from unpoison import Plan, perturb, summarise
+    >>> from unpoison import Plan
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.5, low=0, high=1)
-    >>> values, counts = pooled(summarise(perturb([0.2, 0.4, 0.9], plan), plan))
-    >>> bool((np.diff(values) > 0).all()), float(counts.sum())
-    (True, 3.0)
+    >>> decoded_cells(Summary.empty(plan)).shape == (1, plan.cells)
+    True
     """
-    values = np.concatenate(
-        [part.decode(part.bucket_values(part.grid())) for part in summary.plan.group_mechanisms]
-    )
-    order = np.argsort(values, kind="stable")
-    return values[order], summary.counts.ravel()[order].astype(np.float64)
+    parts = summary.plan.group_mechanisms
+    return np.stack([part.decode(part.bucket_values(part.grid())) for part in parts])
+
+
+def _cannot_give(defence: Defence, what: str) -> InvalidParameter:
+    name = next((name for name in defences if defences[name] is type(defence)), "this defence")
+    return InvalidParameter("method", f"must be one that gives {what}", repr(name))

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.defences.base import Defence, defences
+from unpoison.defences.base import Keeping, defences
 from unpoison.summary import Summary
+from unpoison.types import FloatArray
 
 
 @defences.register("ostrich")
 @dataclass(frozen=True)
-class Ostrich(Defence):
-    """The plain average of all decoded reports.
+class Ostrich(Keeping):
+    """The plain average of all decoded reports; for SW by EMS, for k-RR by EM without a filter.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
@@ -22,8 +23,14 @@ class Ostrich(Defence):
     True
     """
 
+    def kept(self, summary: Summary) -> FloatArray:
+        """All of them."""
+        return summary.counts.astype(np.float64)
+
     def mean(self, summary: Summary) -> float:
-        """Groups weigh as many as they have reports."""
+        """Decoded from the exact sums; groups weigh as many as they have reports."""
+        if not summary.plan.group_mechanisms[0].unbiased:
+            return super().mean(summary)
         reports = summary.reports
         present = np.flatnonzero(reports)
         averages = np.array([summary.decoded_average(int(group)) for group in present])

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unpoison.defences.base import Defence, defences, pooled
+import numpy as np
+
+from unpoison.defences.base import Keeping, decoded_cells, defences
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.registry import check_name
 from unpoison.sides import SIDES, without_extremes
 from unpoison.summary import Summary
+from unpoison.types import FloatArray
 
 
 @defences.register("trimming")
 @dataclass(frozen=True)
-class Trimming(Defence):
+class Trimming(Keeping):
     """Removes the `share` largest (side right) or smallest (left) reports; it is told the side.
 
-    >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
     >>> run = simulate(plan, np.full(50_000, 0.5), "none", 0, np.random.default_rng(1))
@@ -32,15 +34,21 @@ class Trimming(Defence):
         if not 0 < self.share < 1:
             raise InvalidParameter("share", "must be in (0, 1)", self.share)
 
-    def mean(self, summary: Summary) -> float:
-        """The average of what is left, from the counts."""
-        values, counts = pooled(summary)
-        kept = without_extremes(counts.astype(int), self.side, self.share)
+    def kept(self, summary: Summary) -> FloatArray:
+        """The reports of all groups without the extremes, by their decoded values."""
+        counts = summary.counts
+        order = np.argsort(decoded_cells(summary), axis=None, kind="stable")
+        kept = np.empty(counts.size)
+        kept[order] = without_extremes(counts.ravel()[order], self.side, self.share)
         if not kept.any():
             raise NotEnoughData(
                 f"trimming a share {self.share:g} must leave a report; received {counts.sum():g}"
             )
-        return float(kept @ values / kept.sum())
+        return kept.reshape(counts.shape)
+
+    def frequencies(self, summary: Summary) -> FloatArray:
+        """Categories have no order, and so no extremes."""
+        raise InvalidParameter("method", "must be one that takes categories", "'trimming'")
 
     def describe(self) -> str:
         """What was cut."""

@@ -1,24 +1,31 @@
 """Filters: one EM loop, and the steps that make EMF, EMF*, CEMF* and EMS of it."""
 
+from unpoison.filters.categories import Located, locate, support_deviance
 from unpoison.filters.em import MAX_ITERATIONS, Problem, Solution, maximise, tolerance
 from unpoison.filters.emf import GroupCounts
 from unpoison.filters.initial_mean import middle_of_inputs, pessimistic_mean, smoothed_mean
 from unpoison.filters.probing import Probe, probe
-from unpoison.filters.steps import Free, Imposed, Smoothed
+from unpoison.filters.shared import shared_histogram
+from unpoison.filters.steps import Free, Given, Imposed, Smoothed
 
 __all__ = [
     "MAX_ITERATIONS",
     "Free",
+    "Given",
     "GroupCounts",
     "Imposed",
+    "Located",
     "Probe",
     "Problem",
     "Smoothed",
     "Solution",
+    "locate",
     "maximise",
     "middle_of_inputs",
     "pessimistic_mean",
     "probe",
+    "shared_histogram",
     "smoothed_mean",
+    "support_deviance",
     "tolerance",
 ]

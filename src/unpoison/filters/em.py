@@ -78,6 +78,10 @@ class Solution:
         """γ̂ = Σ ŷ."""
         return float(self.poison.sum())
 
+    def mean_of(self, values: FloatArray) -> float:
+        """The mean of x̂, given the value of each bucket."""
+        return float(self.honest @ values / self.honest.sum())
+
 
 def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) -> list[Solution]:
     """Run EM on every problem until |l^t − l^{t+1}| < τ, or to the bound with a warning.

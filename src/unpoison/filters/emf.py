@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unpoison.buckets import Buckets
 from unpoison.filters.em import Problem, tolerance
-from unpoison.filters.steps import Free, Imposed, Smoothed, Step
+from unpoison.filters.steps import Free, Given, Imposed, Smoothed, Step
 from unpoison.registry import check_name
 from unpoison.sides import SIDES
 from unpoison.summary import Summary
@@ -71,9 +71,20 @@ class GroupCounts:
 
         Where that would leave no bucket at all, none is suppressed.
         """
+        kept = self.unsuppressed(support, byzantine_fraction, found, suppression)
+        return self.emf_star(kept, byzantine_fraction)
+
+    def unsuppressed(
+        self, support: BoolArray, byzantine_fraction: float, found: FloatArray, suppression: float
+    ) -> BoolArray:
+        """The buckets of the support that CEMF* keeps."""
         threshold = suppression * byzantine_fraction / (self.buckets.outputs / 2)
         kept = support & (found >= threshold)
-        return self.emf_star(kept if kept.any() else support, byzantine_fraction)
+        return kept if kept.any() else support
+
+    def given(self, poison: FloatArray) -> Problem:
+        """Poison that is known bucket by bucket; only x̂ is sought."""
+        return replace(self._problem(poison > 0, Given(poison)), poison=poison)
 
     def ems(self) -> Problem:
         """EM with smoothing and no poison: the histogram behind reports that are trusted."""

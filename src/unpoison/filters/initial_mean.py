@@ -78,4 +78,4 @@ def smoothed_mean(
     buckets = Buckets.for_reports(mechanism, int(kept.sum()))
     counts = GroupCounts(buckets, np.add.reduceat(kept, buckets.cell_edges[:-1]))
     (solution,) = maximise([counts.ems()], max_iterations)
-    return float(solution.honest @ buckets.input_values / solution.honest.sum())
+    return solution.mean_of(buckets.input_values)

@@ -36,6 +36,11 @@ class Probe:
         """γ̂."""
         return self.solution.byzantine_fraction
 
+    @property
+    def runs(self) -> list[Solution]:
+        """The EM runs that the side and γ̂ rest on: both sides."""
+        return list(self.solutions.values())
+
 
 def probe(
     group: GroupCounts,
@@ -56,15 +61,21 @@ def probe(
     >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
     ('right', True)
     """
-    check_name("side_rule", rule, SIDE_RULES)
     problems = [group.emf(group.support(side, initial_means[side])) for side in SIDES]
-    solutions = dict(zip(SIDES, maximise(problems, max_iterations), strict=True))
-    return Probe(_choose(solutions, rule), solutions)
+    left, right = maximise(problems, max_iterations)
+    return Probe(SIDES[preferred(left, right, rule)], {"left": left, "right": right})
 
 
-def _choose(solutions: dict[str, Solution], rule: str) -> str:
-    """Alg. 3, lines 3-8: left only if it is strictly better."""
-    left, right = solutions["left"], solutions["right"]
+def preferred(first: Solution, second: Solution, rule: str) -> int:
+    """Alg. 3, lines 3-8: 0 if the first of two sides is strictly better by the rule, else 1.
+
+    >>> import numpy as np
+    >>> even = Solution(np.array([0.5, 0.5]), np.zeros(2), np.array([-9.0]), converged=True)
+    >>> steep = Solution(np.array([0.9, 0.1]), np.zeros(2), np.array([-7.0]), converged=True)
+    >>> preferred(even, steep, "variance"), preferred(even, steep, "likelihood")
+    (0, 1)
+    """
+    check_name("side_rule", rule, SIDE_RULES)
     if rule == "variance":
-        return "left" if left.honest.var() < right.honest.var() else "right"
-    return "left" if left.likelihood > right.likelihood else "right"
+        return 0 if first.honest.var() < second.honest.var() else 1
+    return 0 if first.likelihood > second.likelihood else 1

@@ -50,6 +50,23 @@ class Imposed:
             poison *= fraction / poisoned
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """EMF* on categories: ŷ is imposed category by category, and Σx̂ = 1 − Σŷ.
+
+    >>> honest, poison = np.array([0.2, 0.4]), np.array([0.4, 0.0])
+    >>> Given(np.array([0.25, 0.0]))(honest, poison); poison.tolist(), honest.round(6).tolist()
+    ([0.25, 0.0], [0.25, 0.5])
+    """
+
+    poison: FloatArray
+
+    def __call__(self, honest: FloatArray, poison: FloatArray) -> None:
+        """Put the poison back, and scale the honest part to the rest."""
+        poison[:] = self.poison
+        honest *= (1 - np.add.reduce(self.poison)) / np.add.reduce(honest)
+
+
 @dataclass(frozen=True)
 class Smoothed:
     """EMS: x̂ smoothed with (1/4, 1/2, 1/4) after every M-step (ends are repeated).

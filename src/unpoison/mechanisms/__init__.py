@@ -11,7 +11,12 @@ from unpoison.mechanisms.integer import (
 from unpoison.mechanisms.k_rr import CategoricalMechanism, RandomizedResponse
 from unpoison.mechanisms.piecewise import PiecewiseMechanism
 from unpoison.mechanisms.square_wave import SquareWaveMechanism, square_wave_half_width
-from unpoison.mechanisms.transition import DiagonalTransition, Transition, WindowTransition
+from unpoison.mechanisms.transition import (
+    DiagonalTransition,
+    StackedTransition,
+    Transition,
+    WindowTransition,
+)
 from unpoison.mechanisms.window import WindowMechanism
 
 __all__ = [
@@ -25,6 +30,7 @@ __all__ = [
     "PiecewiseMechanism",
     "RandomizedResponse",
     "SquareWaveMechanism",
+    "StackedTransition",
     "Transition",
     "WindowMechanism",
     "WindowTransition",

@@ -11,7 +11,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.mechanisms.transition import Transition
 from unpoison.randomness import Generator
 from unpoison.registry import Registry
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 MIN_EPSILON = 1e-4
 MAX_EPSILON = 16.0
@@ -101,6 +101,16 @@ class Mechanism(ABC):
     @abstractmethod
     def cell_probabilities(self, values: FloatArray, output_edges: FloatArray) -> FloatArray:
         """Probability of each output bucket for single inputs: one row a value."""
+
+    @abstractmethod
+    def draw_counts(
+        self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """How many reports fall into each cell if `numbers[i]` reports are made of `values[i]`.
+
+        Drawn directly, in a time that depends on how many values and cells there are, not on how
+        many reports; distributed as if every report had been drawn.
+        """
 
     @property
     @abstractmethod

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from unpoison.mechanisms.base import Mechanism, mechanisms
+from unpoison.mechanisms.base import PERTURB_BLOCK, Mechanism, mechanisms
+from unpoison.mechanisms.drawing import draw_evenly
 from unpoison.mechanisms.transition import DiagonalTransition, Transition
 from unpoison.randomness import Generator
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
 class CategoricalMechanism(Mechanism):
@@ -34,8 +35,14 @@ class CategoricalMechanism(Mechanism):
         self.output_low, self.output_high = 0.0, float(self.cells)
 
     def check_inputs(self, values: FloatArray) -> None:
-        """Categories are whole numbers."""
-        super().check_inputs(np.where(values == np.floor(values), values, np.nan))
+        """Categories are whole numbers; only if some value is none are the faults counted."""
+        blocks = range(0, len(values), PERTURB_BLOCK)
+        if not all(self._are_categories(values[first : first + PERTURB_BLOCK]) for first in blocks):
+            super().check_inputs(np.where(values == np.floor(values), values, np.nan))
+
+    def _are_categories(self, block: FloatArray) -> bool:
+        whole = bool((np.floor(block) == block).all())
+        return whole and block.min() >= self.input_low and block.max() <= self.input_high
 
     def decode(self, reports: FloatArray) -> FloatArray:
         """(1[report is the category] − other)/(kept − other), for an array of such indicators."""
@@ -63,6 +70,15 @@ class CategoricalMechanism(Mechanism):
         probabilities[np.arange(len(own)), own] = self.kept
         return probabilities
 
+    def draw_counts(
+        self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """A report is the value itself, or else any category alike."""
+        about = rng.binomial(numbers, self.kept - self.other)
+        counts = draw_evenly(int((numbers - about).sum()), self.cells, rng)
+        np.add.at(counts, np.asarray(values).astype(np.int64), about)
+        return counts
+
     def input_bucket_count(self, output_buckets: int) -> int:
         """Every category is a bucket."""
         return self.cells
@@ -87,8 +103,20 @@ class RandomizedResponse(CategoricalMechanism):
         self._set_categories(math.exp(epsilon) * other, other)
 
     def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
-        """Keep the value with probability kept − other, else draw any category."""
-        keep = self.kept - self.other
-        uniform = rng.random(len(values))
-        drawn = np.minimum(np.floor((uniform - keep) * (self.cells / (1 - keep))), self.cells - 1)
-        out[:] = np.where(uniform < keep, values, drawn)
+        """Go round the circle of categories: 0 steps with `kept`, 1 … k − 1 each with `other`.
+
+        The uniform number is stretched until `other` is 1 long; all below 1 is 0 steps. Rounding
+        may stretch the largest number to k, which is once round. No value takes a branch of its
+        own, so the time is the same at every budget.
+        """
+        steps = rng.random(len(values))
+        steps -= self.kept - self.other
+        steps *= 1 / self.other
+        np.maximum(steps, 0.0, out=steps)
+        np.floor(steps, out=steps)
+        steps += values
+        np.subtract(steps, self.cells, out=out)
+        # Beyond the last category, the first follows: as unsigned words, negative numbers are the
+        # largest, so the lesser word is the number that is at least 0 and below k.
+        words = out.view(np.uint64)
+        np.minimum(steps.view(np.uint64), words, out=words)

@@ -8,10 +8,11 @@ matrix is M = S·P, where P takes prefix sums of the input histogram and S has a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, eye_array, hstack
+from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
 from unpoison.types import FloatArray
 
@@ -128,6 +129,32 @@ class DiagonalTransition(Transition):
     def gather_features(self, features: FloatArray, out: FloatArray) -> None:
         """Each category's own feature plus the common one."""
         np.add(features[:-1], features[-1], out=out)
+
+
+class StackedTransition(Transition):
+    """Several groups that report about one histogram: their transitions, one under the other.
+
+    Each part counts with its share of all reports, so the whole is again a distribution. The parts
+    must have the same input buckets, and so the same features.
+
+    >>> half = DiagonalTransition(2, kept=0.75, other=0.25)
+    >>> StackedTransition([half, half], [0.5, 0.5]).forward(np.array([1.0, 0.0])).tolist()
+    [0.375, 0.125, 0.375, 0.125]
+    """
+
+    def __init__(self, parts: Sequence[Transition], shares: Sequence[float]) -> None:
+        self.part = parts[0]
+        self.inputs = self.part.inputs
+        scaled = [part.sparse * share for part, share in zip(parts, shares, strict=True)]
+        self.sparse = csr_array(vstack(scaled))
+
+    def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
+        """The features that all parts share."""
+        self.part.write_features(histogram, out)
+
+    def gather_features(self, features: FloatArray, out: FloatArray) -> None:
+        """As every part gathers them."""
+        self.part.gather_features(features, out)
 
 
 def _window_matrix(

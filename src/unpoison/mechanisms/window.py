@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from unpoison.mechanisms.base import Mechanism
+from unpoison.mechanisms.drawing import draw_evenly, draw_windows
 from unpoison.mechanisms.transition import Transition, WindowTransition
 from unpoison.randomness import Generator
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 
 class WindowMechanism(Mechanism):
@@ -103,3 +104,13 @@ class WindowMechanism(Mechanism):
             (self.inside - self.outside) * inside
         )
         return result
+
+    def draw_counts(
+        self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """A report is uniform on the whole domain, or else uniform on the value's window."""
+        cell = (self.output_high - self.output_low) / self.cells
+        starts = (self.window_start(np.asarray(values, dtype=np.float64)) - self.output_low) / cell
+        about = rng.binomial(numbers, (self.inside - self.outside) * self.width)
+        anywhere = draw_evenly(int((numbers - about).sum()), self.cells, rng)
+        return anywhere + draw_windows(starts, self.width / cell, about, self.cells, rng)

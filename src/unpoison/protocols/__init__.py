@@ -3,14 +3,20 @@
 from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.baseline import estimate_baseline
 from unpoison.protocols.dap import aggregate, estimate_dap
+from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.means import MeanAnalysis
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.tiers import analysis_of
 from unpoison.protocols.weights import combined_variance, group_weights, minimal_variance
 
 __all__ = [
     "SCHEMES",
     "Analysis",
     "FilterOptions",
+    "FrequencyAnalysis",
+    "MeanAnalysis",
     "aggregate",
+    "analysis_of",
     "combined_variance",
     "estimate_baseline",
     "estimate_dap",

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.estimate import Estimate, TierEstimate
-from unpoison.protocols.analysis import Analysis, analyses
-from unpoison.protocols.assembly import TierResult, assemble, group_estimate, probing_fit
+from unpoison.estimate import Estimate
+from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.assembly import (
+    TierResult,
+    assemble,
+    group_estimate,
+    probing_fit,
+    tier_estimate,
+)
+from unpoison.protocols.frequencies import FrequencyAnalysis
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.tiers import analyses
+from unpoison.statistic import Statistic
 from unpoison.summary import Summary
+from unpoison.types import FloatArray
 
 
-def estimate_baseline(summary: Summary, options: FilterOptions | None = None) -> Estimate:
+def estimate_baseline(
+    summary: Summary, options: FilterOptions | None = None, asked: Statistic | None = None
+) -> Estimate:
     """M̃ of Section IV-D: probe at ε_α, subtract the same poison from the reports at ε_β.
 
     It rests on M_α = M_β, which holds only if both reports of an attacker carry the same value; an
@@ -25,36 +39,38 @@ def estimate_baseline(summary: Summary, options: FilterOptions | None = None) ->
     True
     """
     plan = summary.plan
-    if plan.protocol != "baseline" or plan.categorical:
+    if plan.protocol != "baseline":
         rule = "must be emf, emf-star or cemf-star for a dap plan, not baseline"
         raise InvalidParameter("method", rule, plan.protocol)
-    options = options or FilterOptions()
+    options, asked = options or FilterOptions(), asked or Statistic.of(plan)
     tiers = analyses(summary, options)
     results = [_tier(analysis) for analysis in tiers]
-    return assemble(summary, "baseline", results, tiers, probing_fit(tiers[0]))
+    return assemble(summary, "baseline", results, tiers, probing_fit(tiers[0]), asked)
 
 
 def _tier(analysis: Analysis) -> TierResult:
-    summary, plan = analysis.summary, analysis.summary.plan
+    summary = analysis.summary
     beta, alpha = analysis.groups
     if summary.reports[alpha] != summary.reports[beta]:
         raise NotEnoughData(
             "in the baseline every user reports in both groups; received "
             f"{summary.reports[beta]} and {summary.reports[alpha]} reports"
         )
-    found, mean = analysis.probe, _honest_mean(analysis)
+    honest = _honest(analysis)
     details = [
-        group_estimate(analysis, "emf", beta, mean, 1.0),
-        group_estimate(analysis, "emf", alpha, analysis.mean("emf", alpha), 0.0),
+        group_estimate(analysis, "emf", beta, honest, 1.0),
+        group_estimate(analysis, "emf", alpha, analysis.statistic("emf", alpha), 0.0),
     ]
-    combined = TierEstimate(
-        epsilon=plan.all_tiers[analysis.tier].epsilon,
-        mean=plan.natural(mean),
-        weight=float(summary.users[beta]) * (1 - found.byzantine_fraction),
-        byzantine_fraction=found.byzantine_fraction,
-        side=found.side,
-    )
-    return combined, details
+    users = float(summary.users[beta]) * (1 - analysis.probe.byzantine_fraction)
+    return tier_estimate(analysis, honest, users), details
+
+
+def _honest(analysis: Analysis) -> FloatArray:
+    """The statistic at ε_β less the poison found at ε_α: the same categories, or values."""
+    beta, _ = analysis.groups
+    if isinstance(analysis, FrequencyAnalysis):
+        return analysis.debiased(beta, analysis.probe.solution.poison)
+    return np.array([_honest_mean(analysis)])
 
 
 def _honest_mean(analysis: Analysis) -> float:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 from unpoison.buckets import Buckets
 from unpoison.estimate import Byzantine
 from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.means import MeanAnalysis
 from unpoison.protocols.trust import Trust
 from unpoison.summary import Summary
 
@@ -14,49 +18,119 @@ MOST_ATTACKERS = 0.5
 DEVIATIONS = 3.0
 SURE = 1e-3
 """The p-value under which groups do not agree, and the odds at which a side is the other one."""
+NAMED = 3
+"""How many poisoned categories a verdict tells the numbers of."""
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What differs between numbers and categories."""
+
+    answer: str
+    noticed: bool
+    found: str
+    nothing: str
+    caveat: str
 
 
 def verdict(
-    method: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
+    method: str, answer: dict[str, Any], byzantine: Byzantine, trusted: Trust, analysis: Analysis
 ) -> str:
-    """What a person should take from the estimate.
+    """What a person should take from the estimate; `answer` is its mean or frequencies.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
-    >>> from unpoison.protocols import FilterOptions
+    >>> from unpoison.protocols import FilterOptions, analysis_of
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(1000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> analysis = Analysis(run.summary, [0], FilterOptions())
-    >>> verdict("emf", 0.9, Byzantine(0.6, "right"), Trust(0.8, 1.0), analysis)
+    >>> analysis = analysis_of(run.summary, [0], FilterOptions())
+    >>> verdict("emf", {"mean": 0.9}, Byzantine(0.6, "right"), Trust(0.8, 1.0), analysis)
     '60.0 % of users seem to be attackers. ... do not use the mean 0.9000.'
     """
-    summary = analysis.summary
     share = f"{100 * byzantine.fraction:.1f} %"
-    value, plain = readable(mean, summary), readable(trusted.mean, summary)
-    ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
+    if isinstance(analysis, FrequencyAnalysis):
+        words = _of_categories(share, answer["frequencies"], byzantine, trusted, analysis)
+    else:
+        words = _of_numbers(method, share, answer["mean"], byzantine, trusted, analysis)
     if byzantine.fraction >= MOST_ATTACKERS:
         return (
             f"{share} of users seem to be attackers. No method can tell the honest ones apart "
-            f"then: do not use the mean {value}."
+            f"then: do not use {words.answer}."
         )
-    if byzantine.fraction > false_alarm(summary, analysis.probing_group):
-        found = (
-            f"About {share} of users seem to send made-up values towards {ends[byzantine.side]}; "
-            f"without them the mean is {value}, with them it would be {plain}."
-        )
-    elif trusted.p_value < SURE:
-        found = (
+    if words.noticed:
+        return words.found + words.caveat
+    if trusted.p_value < SURE:
+        unseen = (
             f"Somebody attacks in a way that {method} does not see: it finds {share} attackers, "
-            "but the groups' averages differ by more than noise allows. Do not rely on the mean "
-            f"{value}."
+            "but the groups differ by more than noise allows. Do not rely on "
+            f"{words.answer}."
         )
-    else:
-        found = (
+        return unseen + words.caveat
+    return words.nothing + words.caveat
+
+
+def _of_numbers(
+    method: str, share: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
+) -> _Words:
+    summary = analysis.summary
+    value, plain = readable(mean, summary), readable(trusted.mean, summary)
+    ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
+    end = ends.get(byzantine.side, "no end")
+    return _Words(
+        answer=f"the mean {value}",
+        noticed=byzantine.fraction > false_alarm(summary, analysis.probing_group),
+        found=(
+            f"About {share} of users seem to send made-up values towards {end}; "
+            f"without them the mean is {value}, with them it would be {plain}."
+        ),
+        nothing=(
             f"No clear attack: {method} takes {share} of users for attackers, no more than it does "
             f"when there are none, and leaves them out. Its mean is {value}; if everybody is "
             f"honest, {plain} is the better number."
-        )
-    return found + _other_side(analysis)
+        ),
+        caveat=_other_side(analysis) if isinstance(analysis, MeanAnalysis) else "",
+    )
+
+
+def _of_categories(
+    share: str,
+    frequencies: dict[str, float],
+    byzantine: Byzantine,
+    trusted: Trust,
+    analysis: FrequencyAnalysis,
+) -> _Words:
+    names = byzantine.categories or ()
+    plain = trusted.frequencies or {}
+    told = "; ".join(
+        f"{name} has {100 * frequencies[name]:.1f} % without them, "
+        f"{100 * plain[name]:.1f} % with them"
+        for name in names[:NAMED]
+    )
+    return _Words(
+        answer="the frequencies",
+        noticed=bool(names),
+        found=f"About {share} of users seem to send made-up reports of {listed(names)}: {told}.",
+        nothing="No attack found: honest users explain the reports by themselves.",
+        caveat=(
+            " Poison in other categories would explain the reports as well: take the names with "
+            "care."
+            if analysis.probe.ruled
+            else ""
+        ),
+    )
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Names in a sentence, the first few of many.
+
+    >>> listed(("tea", "milk")), listed(("a", "b", "c", "d", "e"))
+    ('tea and milk', 'a, b, c and 2 more')
+    """
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def false_alarm(summary: Summary, group: int) -> float:
@@ -77,7 +151,7 @@ def false_alarm(summary: Summary, group: int) -> float:
     return DEVIATIONS / 2 * math.sqrt(buckets.outputs / reports)
 
 
-def _other_side(analysis: Analysis) -> str:
+def _other_side(analysis: MeanAnalysis) -> str:
     """A warning where the counts speak for the side that was not chosen."""
     chosen = analysis.probe.side
     other = "left" if chosen == "right" else "right"

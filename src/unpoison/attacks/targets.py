@@ -1,0 +1,62 @@
+"""Poison on chosen categories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.categories import CategoryAttack
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms import Mechanism
+from unpoison.registry import suggest
+from unpoison.types import IntArray
+
+SHOWN = 8
+"""How many categories an error lists."""
+
+
+@attacks.register("targets")
+@dataclass(frozen=True)
+class Targets(CategoryAttack):
+    """Every attacker reports one of the named categories, each as likely, without noise.
+
+    In the written form names are between commas; a name with a comma in it can be given in
+    Python only.
+
+    >>> from unpoison.mechanisms import make
+    >>> drinks = Target(make("k-rr", 1.0, 3), np.nan, categories=("tea", "coffee", "milk"))
+    >>> poison = Targets(("tea", "milk")).poison(drinks, 1000, np.random.default_rng(1))
+    >>> sorted(set(poison.tolist()))
+    [0.0, 2.0]
+    """
+
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.names, str):
+            raise InvalidParameter("names", "must be a tuple of names", repr(self.names))
+        object.__setattr__(self, "names", tuple(self.names))
+
+    def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
+        """Refuse also no names, a name twice, and names that are not among the categories."""
+        super().check_fits(mechanism, categories)
+        if not self.names:
+            raise InvalidParameter("names", "must be one category or more", "none")
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
+        if repeated:
+            raise InvalidParameter("names", "must differ", f"{repeated[0]!r} twice")
+        unknown = [name for name in self.names if name not in categories]
+        if categories and unknown:
+            shown = ", ".join(map(repr, categories[:SHOWN]))
+            rule = f"must be categories: {shown}{', …' if len(categories) > SHOWN else ''}"
+            raise InvalidParameter("names", rule, suggest(unknown[0], categories))
+
+    def chosen(self, target: Target) -> IntArray:
+        """The named ones."""
+        if not target.categories:
+            raise InvalidParameter("target", "must name its categories", "none")
+        return np.array([target.categories.index(name) for name in self.names])

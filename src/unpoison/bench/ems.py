@@ -1,0 +1,52 @@
+"""EMS on SW reports in many buckets, against a dense matrix taken row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unpoison.bench import plain
+from unpoison.bench.em import iterate
+from unpoison.bench.result import Result, benchmarks, faster, race, same
+from unpoison.buckets import Buckets
+from unpoison.filters import GroupCounts
+from unpoison.mechanisms import make
+
+EPSILON = 1.0
+REPORTS = 10**6
+BUCKETS = 1024
+ITERATIONS = 100
+AT_LEAST = 10
+SAME = 1e-9
+
+
+@benchmarks.register("ems")
+def ems() -> list[Result]:
+    """As many input as output buckets; both sides make the same number of iterations."""
+    return compare(BUCKETS, ITERATIONS)
+
+
+def compare(buckets: int, iterations: int) -> list[Result]:
+    """Time and answers of both, from Beta(2,5) inputs."""
+    group = _group(buckets)
+    problem = group.ems()
+    matrix = np.ascontiguousarray(group.buckets.transition.dense())
+
+    def theirs() -> object:
+        return plain.ems_by_rows(matrix, group.counts, iterations)
+
+    fast, dense = race(lambda: iterate(problem, iterations), theirs, rounds=3)
+    expected = plain.ems_by_rows(matrix, group.counts, iterations)
+    gap = float(np.abs(iterate(problem, iterations).honest - expected).max())
+    size = f"EMS, SW, ε = {EPSILON:g}, {buckets} buckets, {iterations} iterations"
+    return [
+        faster(f"{size}: time against a loop over the buckets", fast, dense, AT_LEAST),
+        same(f"{size}: largest difference of a frequency", gap, SAME),
+    ]
+
+
+def _group(buckets: int) -> GroupCounts:
+    rng = np.random.default_rng(1)
+    layout = Buckets(make("square-wave", EPSILON), buckets, buckets)
+    reports = layout.mechanism.perturb(rng.beta(2, 5, REPORTS), rng)
+    counts, _ = np.histogram(reports, layout.output_edges)
+    return GroupCounts(layout, counts.astype(np.float64))

@@ -1,0 +1,102 @@
+"""One cell of an experiment: a collection, how it is attacked, and who estimates it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unpoison.datasets import Sample, datasets
+from unpoison.plan import Plan
+from unpoison.population import Population
+from unpoison.protocols import FilterOptions
+from unpoison.statistic import Statistic
+from unpoison.trials import Trial, run_trials
+
+COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack", "gamma")
+"""What the reports depend on: cells that agree in it see the same collections."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that its rows depend on, and so a name and seeds of its own.
+
+    Adding cells, methods or trials to an experiment leaves the collections of the others as they
+    are.
+
+    >>> cell = Cell("beta-2-5", 2000, "piecewise", 0.5, "none", 0.0, ("ostrich",), trials=2)
+    >>> [(row["method"], row["trial"]) for row in cell.run()][:2]
+    [('ostrich', 0), ('ostrich', 0)]
+    """
+
+    dataset: str
+    users: int
+    mechanism: str
+    epsilon: float
+    attack: str
+    gamma: float
+    methods: tuple[str, ...]
+    trials: int = 10
+    min_epsilon: float = 1 / 16
+    statistic: str | None = None
+    options: FilterOptions = field(default_factory=FilterOptions)
+    fast: bool = False
+    """Whether counts are drawn directly, rather than every report."""
+
+    @property
+    def key(self) -> str:
+        """A name that no other cell has."""
+        return _digest(asdict(self))[:16]
+
+    def run(self) -> list[dict[str, Any]]:
+        """All trials, as rows that also say what the cell is."""
+        sample = self._sample()
+        plan = self._plan(sample)
+        rows, _ = run_trials(
+            plan,
+            Population.of(sample.values) if self.fast else sample.values,
+            self.attack,
+            self.gamma,
+            self.methods,
+            trials=self.trials,
+            rng=np.random.default_rng(self._seed(*COLLECTION)),
+            options=self.options,
+            asked=Statistic.of(plan, self.statistic),
+            shared=True,
+        )
+        own = {**self._columns(), "groups": len(plan.all_groups)}
+        return [{**own, **_columns(row)} for row in rows]
+
+    def _sample(self) -> Sample:
+        """The users: the same for every cell with that dataset and as many users."""
+        rng = np.random.default_rng(self._seed("dataset", "users"))
+        return datasets[self.dataset]().draw(self.users, rng)
+
+    def _plan(self, sample: Sample) -> Plan:
+        keys: dict[str, Any] = {"low": sample.low, "high": sample.high}
+        if sample.categories is not None:
+            keys = {"categories": sample.categories}
+        smallest = min(self.min_epsilon, self.epsilon)
+        return Plan.new(self.mechanism, self.epsilon, smallest, **keys)
+
+    def _seed(self, *names: str) -> int:
+        return int(_digest({name: getattr(self, name) for name in names})[:16], 16)
+
+    def _columns(self) -> dict[str, Any]:
+        own = {name: value for name, value in asdict(self).items() if name not in NOT_COLUMNS}
+        return {**own, "statistic": self.statistic or ""}
+
+
+NOT_COLUMNS = ("methods", "trials", "options", "frequencies")
+"""Fields of cells and trials that are no number and no name."""
+
+
+def _columns(row: Trial) -> dict[str, Any]:
+    return {name: value for name, value in asdict(row).items() if name not in NOT_COLUMNS}
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

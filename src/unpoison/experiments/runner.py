@@ -1,0 +1,108 @@
+"""The one runner: cells over all cores, each kept once it is done, so that a run can go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unpoison.errors import InvalidFile
+from unpoison.experiments.cell import Cell
+from unpoison.files import whole_file
+
+Advance = Callable[[int], None]
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def run_cells(
+    cells: Iterable[Cell], folder: Path, workers: int | None = None, advance: Advance | None = None
+) -> pa.Table:
+    """The rows of all cells; those whose file is in `folder` already are not run again.
+
+    `advance` is told of trials as cells are done.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> cells = [Cell("beta-2-5", 1000, "piecewise", 0.5, "none", 0.0, ("ostrich",), trials=1)]
+    >>> with TemporaryDirectory() as folder:
+    ...     first = run_cells(cells, Path(folder), workers=1)
+    ...     run_cells(cells, Path(folder), workers=1).equals(first)
+    True
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = list(dict.fromkeys(cells))
+    told = advance or (lambda trials: None)
+    missing = [cell for cell in wanted if not _path(folder, cell).exists()]
+    told(sum(cell.trials for cell in wanted) - sum(cell.trials for cell in missing))
+    _run(missing, folder, workers or os.cpu_count() or 1, told)
+    tables = [_read(_path(folder, cell)) for cell in wanted]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
+    if min(workers, len(cells)) <= 1:
+        for cell in cells:
+            _keep(cell, folder)
+            told(cell.trials)
+        return
+    with _single_threaded(), ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        longest_first = sorted(cells, key=_work, reverse=True)
+        futures: dict[Future[None], Cell] = {
+            pool.submit(_keep, cell, folder): cell for cell in longest_first
+        }
+        try:
+            for done in as_completed(futures):
+                done.result()
+                told(futures[done].trials)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes that start meanwhile leave the other cores to one another."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _work(cell: Cell) -> float:
+    """How long a cell may take, up to a factor: reports of all groups."""
+    return cell.users * cell.trials * cell.epsilon
+
+
+def _keep(cell: Cell, folder: Path) -> None:
+    """Run a cell and write its rows, whole or not at all."""
+    with whole_file(_path(folder, cell)) as file:
+        pq.write_table(_table(cell.run()), file)
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows as columns; a number that there is not is null."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
+
+
+def _path(folder: Path, cell: Cell) -> Path:
+    return folder / f"{cell.key}.parquet"
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except pa.ArrowException:
+        raise InvalidFile(path, "is no result of this experiment: remove it") from None

@@ -1,0 +1,81 @@
+"""Fig. SW: distributions (a), and the Square Wave's γ̂ (b) and MSE (c), (d) against ε."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unpoison.experiments.base import Experiment, experiments
+from unpoison.experiments.cell import Cell
+from unpoison.experiments.figure import Panel
+
+BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0)
+PROBED = (1 / 16, 1 / 8, 0.25, 0.5, 1.0, 2.0)
+"""The budgets of one group alone, in which γ̂ is probed."""
+DATASETS = {"beta-2-5": "Beta(2,5)", "beta-5-2": "Beta(5,2)"}
+ATTACKS = {"piecewise": "uniform:3C/4,C", "square-wave": "uniform:1+b/2,1+b"}
+METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star")
+GAMMA = 0.25
+
+
+@experiments.register("fig-sw")
+class SquareWaveFigure(Experiment):
+    """Poison on [1 + b/2, 1 + b] for SW, on [3C/4, C] for PM; a quarter of the users attack.
+
+    >>> {cell.mechanism for cell in SquareWaveFigure().cells(quick=True)} == set(ATTACKS)
+    True
+    """
+
+    title = "Fig. SW: distribution estimation, and the Square Wave"
+
+    def cells(self, quick: bool) -> list[Cell]:
+        """Every dataset and mechanism at every ε, with distributions; and one group alone."""
+        users, trials = (100_000, 3) if quick else (1_000_000, 20)
+        grouped = [
+            Cell(
+                dataset=dataset,
+                users=users,
+                mechanism=mechanism,
+                epsilon=epsilon,
+                attack=attack,
+                gamma=GAMMA,
+                methods=METHODS,
+                trials=trials,
+                statistic="distribution",
+            )
+            for mechanism, attack in ATTACKS.items()
+            for dataset in DATASETS
+            for epsilon in BUDGETS
+        ]
+        alone = [
+            replace(cell, epsilon=epsilon, min_epsilon=epsilon, methods=("emf",), statistic="mean")
+            for cell in grouped
+            if cell.epsilon == BUDGETS[0] and cell.mechanism == "square-wave"
+            for epsilon in PROBED
+        ]
+        return grouped + alone
+
+    def panels(self, quick: bool) -> list[Panel]:
+        """(a) for both mechanisms, (b) by one group of all users, then (c) and (d)."""
+        distances = [
+            Panel(
+                f"(a) {label}, {short}",
+                "wasserstein",
+                {"dataset": dataset, "mechanism": mechanism, "statistic": "distribution"},
+            )
+            for mechanism, short in (("piecewise", "PM"), ("square-wave", "SW"))
+            for dataset, label in DATASETS.items()
+        ]
+        fractions = [
+            Panel(f"(b) {label}, SW", "gamma_error", {"dataset": dataset, "statistic": "mean"})
+            for dataset, label in DATASETS.items()
+        ]
+        errors = [
+            Panel(
+                f"({letter}) {label}, SW",
+                "squared_error",
+                {"dataset": dataset, "mechanism": "square-wave", "statistic": "distribution"},
+                floor=True,
+            )
+            for letter, (dataset, label) in zip("cd", DATASETS.items(), strict=True)
+        ]
+        return distances + fractions + errors

@@ -1,0 +1,102 @@
+"""The analysis of numbers: a poisoned side, and a mean for each group."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unpoison.filters import GroupCounts, Probe, Problem, Solution, maximise, probe
+from unpoison.protocols.analysis import Analysis
+from unpoison.types import BoolArray, FloatArray
+
+
+class MeanAnalysis(Analysis):
+    """Probes both sides (Alg. 3), and takes means of what the poison leaves.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.protocols import FilterOptions
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> analysis = MeanAnalysis(run.summary, [0, 1], FilterOptions())
+    >>> analysis.place(), analysis.mean("emf-star", 1) < 0
+    ({'side': 'right'}, True)
+    """
+
+    @cached_property
+    def probe(self) -> Probe:
+        """Stage 3: the poisoned side, γ̂ and ŷ."""
+        group = self.probing_group
+        means = self.options.initial_means(self.summary, group)
+        rule, bound = self.options.side_rule, self.options.max_iterations
+        return probe(self.counts[group], means, rule, bound)
+
+    @cached_property
+    def supports(self) -> dict[int, BoolArray]:
+        """Where poison may be in each group, given the probed side."""
+        side = self.probe.side
+        means = {g: self.options.initial_means(self.summary, g)[side] for g in self.groups}
+        return {g: self.counts[g].support(side, means[g]) for g in self.groups}
+
+    def starred(self, group: int) -> Problem:
+        """EMF* (Alg. 4): γ̂ is imposed."""
+        gamma = self.probe.byzantine_fraction
+        return self.counts[group].emf_star(self.supports[group], gamma)
+
+    def concentrated(self, group: int, found: Solution) -> Problem:
+        """CEMF*: γ̂ is imposed on the buckets that are left."""
+        gamma, factor = self.probe.byzantine_fraction, self.options.suppression
+        return self.counts[group].cemf_star(self.supports[group], gamma, found.poison, factor)
+
+    def mean(self, scheme: str, group: int) -> float:
+        """The group's mean, normalised: M_t (Eq. M_t), or by EMS where reports are biased (SW)."""
+        if self.counts[group].buckets.mechanism.unbiased:
+            return self._decoded_mean(scheme, group)
+        return self._smoothed(scheme)[group].mean_of(self.counts[group].buckets.input_values)
+
+    def statistic(self, scheme: str, group: int) -> FloatArray:
+        """The mean as a vector."""
+        return np.array([self.mean(scheme, group)])
+
+    def named(self, statistic: FloatArray) -> dict[str, Any]:
+        """The mean in natural units."""
+        return {"mean": self.summary.plan.natural(float(statistic[0]))}
+
+    def place(self) -> dict[str, Any]:
+        """The side."""
+        return {"side": self.probe.side}
+
+    def evidence(self) -> dict[str, Any]:
+        """What speaks for either side."""
+        solutions = self.probe.solutions
+        return {
+            "log_likelihood": {side: each.likelihood for side, each in solutions.items()},
+            "honest_variance": {side: float(each.honest.var()) for side, each in solutions.items()},
+        }
+
+    def converged(self, scheme: str, group: int) -> bool:
+        """With the EMS run that the mean comes from, where there is one."""
+        done = super().converged(scheme, group)
+        if self.counts[group].buckets.mechanism.unbiased:
+            return done
+        return done and self._smoothed(scheme)[group].converged
+
+    def _decoded_mean(self, scheme: str, group: int) -> float:
+        """The reports' sum less the poison's, over honest reports."""
+        solution, counts = self.solution(scheme, group), self.counts[group]
+        average = self.summary.decoded_average(group)
+        removed = float(solution.poison @ counts.buckets.decoded_values)
+        return (average - removed) / (1 - solution.byzantine_fraction)
+
+    def _smoothed(self, scheme: str) -> dict[int, Solution]:
+        """Section V-D: EMS on what the poison leaves, for all groups side by side."""
+        if scheme not in self._smoothed_runs:
+            rests = [GroupCounts(self.counts[g].buckets, self.rest(scheme, g)) for g in self.groups]
+            runs = maximise([rest.ems() for rest in rests], self.options.max_iterations)
+            self._smoothed_runs[scheme] = dict(zip(self.groups, runs, strict=True))
+        return self._smoothed_runs[scheme]
+
+    @cached_property
+    def _smoothed_runs(self) -> dict[str, dict[int, Solution]]:
+        return {}

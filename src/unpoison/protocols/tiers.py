@@ -1,0 +1,44 @@
+"""Which analysis a plan needs, and one for every tier that has reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unpoison.errors import NotEnoughData
+from unpoison.protocols.analysis import Analysis
+from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.means import MeanAnalysis
+from unpoison.protocols.options import FilterOptions
+from unpoison.summary import Summary
+
+
+def analysis_of(summary: Summary, groups: Iterable[int], options: FilterOptions) -> Analysis:
+    """The analysis of some groups: of numbers, or of categories.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
+    >>> type(analysis_of(run.summary, [0], FilterOptions())).__name__
+    'MeanAnalysis'
+    """
+    kind = FrequencyAnalysis if summary.plan.categorical else MeanAnalysis
+    return kind(summary, groups, options)
+
+
+def analyses(summary: Summary, options: FilterOptions) -> list[Analysis]:
+    """One analysis a tier; a tier that nobody is in has nothing to say.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1, min_epsilon=0.5, tiers=[{"epsilon": 0.25}])
+    >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
+    >>> [analysis.groups for analysis in analyses(run.summary, FilterOptions())]
+    [[0, 1]]
+    """
+    plan, reports = summary.plan, summary.reports
+    tiers = [plan.tier_groups(tier) for tier in range(len(plan.all_tiers))]
+    present = [groups for groups in tiers if reports[list(groups)].any()]
+    if not present:
+        raise NotEnoughData("an estimate needs reports; received none")
+    return [analysis_of(summary, groups, options) for groups in present]

@@ -1,0 +1,232 @@
+"""Experiments: cells with seeds of their own, a runner that goes on, panels from tidy rows."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from command import Command
+from unpoison.attacks import parse_attack
+from unpoison.datasets import datasets
+from unpoison.errors import InvalidFile
+from unpoison.experiments import Cell, Panel, draw, experiments, markdown, run_cells
+from unpoison.experiments import runner as runner_module
+from unpoison.mechanisms import mechanisms
+from unpoison.methods import canonical
+
+SMALL = Cell("beta-2-5", 2000, "piecewise", 0.5, "uniform:C/2,C", 0.25, ("ostrich",), trials=2)
+CATEGORIES = Cell(
+    "covid-19", 5000, "k-rr", 0.5, "targets:45-54 years", 0.25, ("emf", "ostrich"), trials=1
+)
+
+
+@pytest.fixture
+def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+every_experiment = pytest.mark.parametrize("name", list(experiments))
+
+
+def means(cell: Cell) -> list[tuple[str, float]]:
+    return [(row["method"], row["mean"]) for row in cell.run()]
+
+
+def test_a_cell_gives_the_same_rows_every_time() -> None:
+    assert means(SMALL) == means(SMALL)
+
+
+def test_more_methods_and_more_trials_leave_the_collections_as_they_are() -> None:
+    more = replace(SMALL, methods=("emf", "ostrich"), trials=3)
+    found = [row for row in means(more) if row[0] == "ostrich"]
+    assert found[:4] == means(SMALL)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"dataset": "beta-5-2"},
+        {"users": 2001},
+        {"mechanism": "square-wave", "attack": "uniform:1+b/2,1+b"},
+        {"epsilon": 1.0},
+        {"min_epsilon": 0.25},
+        {"attack": "point:C"},
+        {"gamma": 0.3},
+        {"methods": ("emf",)},
+        {"trials": 3},
+        {"statistic": "distribution"},
+        {"fast": True},
+    ],
+)
+def test_every_field_of_a_cell_is_in_its_name(changed: dict[str, object]) -> None:
+    assert replace(SMALL, **changed).key != SMALL.key  # type: ignore[arg-type]
+
+
+def test_counts_drawn_directly_are_as_good() -> None:
+    drawn = replace(SMALL, users=20_000, fast=True)
+    errors = [abs(row["mean"] - row["truth"]) for row in drawn.run()]
+    single = [abs(row["mean"] - row["truth"]) for row in replace(drawn, fast=False).run()]
+    assert errors == pytest.approx(single, rel=0.2)
+    assert errors != single
+
+
+def test_a_row_says_what_cell_it_is_from() -> None:
+    (row, *_) = CATEGORIES.run()
+    assert row["dataset"] == "covid-19"
+    assert row["groups"] == 4
+    assert row["located"] == 1
+    left_out = {"methods", "trials", "options"}
+    assert {field.name for field in fields(Cell)} - left_out <= set(row)
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [replace(SMALL, gamma=gamma) for gamma in (0.1, 0.2)]
+    first = run_cells([SMALL, others[0]], tmp_path, workers=1)
+    ran: list[Cell] = []
+    keep = runner_module._keep
+
+    def watched(cell: Cell, folder: Path) -> None:
+        ran.append(cell)
+        keep(cell, folder)
+
+    monkeypatch.setattr(runner_module, "_keep", watched)
+    told: list[int] = []
+    table = run_cells([SMALL, *others], tmp_path, workers=1, advance=told.append)
+    assert ran == [others[1]]
+    assert told == [4, 2]
+    assert table.slice(0, first.num_rows).equals(first)
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [SMALL, replace(SMALL, gamma=0.1), replace(SMALL, gamma=0.2)]
+    whole = run_cells(cells, tmp_path / "whole", workers=1)
+
+    def stop(self: Cell) -> None:
+        raise KeyboardInterrupt
+
+    run = Cell.run
+    monkeypatch.setattr(Cell, "run", lambda cell: stop(cell) if cell.gamma == 0.1 else run(cell))
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(cells, tmp_path / "stopped", workers=1)
+    assert len(list((tmp_path / "stopped").iterdir())) == 1
+    monkeypatch.undo()
+    assert run_cells(cells, tmp_path / "stopped", workers=1).equals(whole)
+
+
+def test_processes_give_what_one_gives(tmp_path: Path) -> None:
+    cells = [SMALL, CATEGORIES]
+    one = run_cells(cells, tmp_path / "one", workers=1)
+    assert run_cells(cells, tmp_path / "two", workers=2).equals(one)
+
+
+def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / f"{SMALL.key}.parquet").write_text("not a table")
+    with pytest.raises(InvalidFile, match=r"no result of this experiment"):
+        run_cells([SMALL], tmp_path)
+
+
+ROWS = pa.table(
+    {
+        "method": ["emf", "emf", "ostrich", "emf"],
+        "collection": ["grouped", "grouped", "ungrouped", "grouped"],
+        "epsilon": [1.0, 1.0, 1.0, 2.0],
+        "gamma": [0.25] * 4,
+        "byzantine_fraction": [0.5, 0.0, 0.0, 0.25],
+        "side": ["right", "left", "none", "right"],
+        "squared_error": [1.0, 3.0, 4.0, 5.0],
+        "floor": [0.5, 1.5, 1.0, 2.0],
+    }
+)
+
+
+def test_a_panel_averages_over_trials() -> None:
+    panel = Panel("MSE", "squared_error", floor=True)
+    assert panel.lines(ROWS) == {"emf": {1.0: 2.0, 2.0: 5.0}, "ostrich (ungrouped)": {1.0: 4.0}}
+    assert panel.floors(ROWS) == {1.0: 1.0, 2.0: 2.0}
+    only = Panel("MSE", "squared_error", where={"epsilon": 2.0})
+    assert only.lines(ROWS) == {"emf": {2.0: 5.0}}
+
+
+def test_only_those_who_estimate_gamma_have_an_error_of_it() -> None:
+    assert Panel("γ", "gamma_error").lines(ROWS) == {"emf": {1.0: 0.25, 2.0: 0.0}}
+
+
+def test_a_table_has_a_row_a_method_and_a_column_a_place() -> None:
+    lines = markdown([Panel("MSE", "squared_error", floor=True)], ROWS).splitlines()
+    assert lines[2] == "| MSE | ε = 1 | ε = 2 |"
+    assert lines[-3:] == ["| emf | 2 | 5 |", "| ostrich (ungrouped) | 4 | – |", "| floor | 1 | 2 |"]
+
+
+def test_a_figure_draws_every_line_and_the_floor() -> None:
+    figure = draw("title", [Panel("MSE", "squared_error", floor=True)] * 5, ROWS)
+    assert len(figure.axes) == 5
+    assert [line.get_label() for line in figure.axes[0].lines] == [
+        "emf",
+        "ostrich (ungrouped)",
+        "floor",
+    ]
+
+
+@every_experiment
+@pytest.mark.parametrize("quick", [True, False])
+def test_an_experiment_is_made_of_what_there_is(name: str, quick: bool) -> None:
+    experiment = experiments[name]()
+    cells = experiment.cells(quick)
+    assert len({cell.key for cell in cells}) == len(cells)
+    for cell in cells:
+        assert cell.dataset in datasets
+        assert cell.mechanism in mechanisms
+        assert [canonical(method) for method in cell.methods] == list(cell.methods)
+        parse_attack(cell.attack)
+    assert experiment.title
+    assert experiment.panels(quick)
+
+
+@every_experiment
+def test_quick_is_less_work(name: str) -> None:
+    def work(quick: bool) -> int:
+        return sum(cell.users * cell.trials for cell in experiments[name]().cells(quick))
+
+    assert work(quick=True) <= work(quick=False) / 10
+
+
+def test_reproduce_writes_rows_tables_and_a_picture(
+    unpoison: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [replace(cell, users=5000) for cell in experiments["fig-frequency"]().cells(True)[:2]]
+    monkeypatch.setattr(experiments["fig-frequency"], "cells", lambda self, quick: small)
+    asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "-o", "out")
+    written = unpoison.done(*asked, "--json")
+    paths = written.json["fig-frequency"]
+    rows = pq.read_table(paths["parquet"])
+    assert set(rows["trial"].to_pylist()) == {0}
+    assert "| emf-star |" in Path(paths["md"]).read_text()
+    assert Path(paths["png"]).stat().st_size > 10_000
+    assert set(rows["fast"].to_pylist()) == {True}
+    again = unpoison.done(*asked)
+    assert "| emf-star |" in again.out
+    assert "fig-frequency.png" in again.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fig-swe",), "did you mean 'fig-sw'"),
+        (("fig-sw", "--trials", "0"), "--trials must be at least 1"),
+        (("fig-sw", "--workers", "0"), "--workers must be at least 1"),
+    ],
+)
+def test_reproduce_refuses_what_it_cannot_do(
+    unpoison: Command, arguments: tuple[str, ...], said: str
+) -> None:
+    assert said in unpoison.refused("reproduce", *arguments)
+    assert not Path("results").exists()
