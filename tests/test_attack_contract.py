@@ -4,32 +4,45 @@ import itertools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from unpoison import Plan
 from unpoison.attacks import (
+    Adaptive,
     Attack,
+    Beta,
     Evasion,
+    Gaussian,
+    InputManipulation,
     MaximalGain,
     NoAttack,
+    Noise,
+    Opposite,
     Point,
     RandomReports,
+    Spread,
     Target,
     Targets,
+    Triangular,
     Uniform,
     attacks,
     evaluate,
     parse_attack,
 )
 from unpoison.binning import Binner
+from unpoison.crowd import Crowd
 from unpoison.errors import InvalidParameter
+from unpoison.floor import Inputs
 from unpoison.mechanisms import CategoricalMechanism, make, mechanisms
+from unpoison.theory import reduce_to_biased, shift_of_mean
+from unpoison.truth import Truth
 from unpoison.types import FloatArray, IntArray
 
 NUMERICAL = [name for name in mechanisms if not mechanisms[name].categorical]
@@ -45,6 +58,11 @@ IN_ENDS: Mapping[str, Mapping[str, Any]] = {
     "evasion": {"at": "L/2", "low": "R/2", "high": "R"},
     "targets": {"names": ("tea", "E=mc2")},
     "maximal-gain": {"count": 2},
+    "gaussian": {"low": "(L+R)/2", "high": "R"},
+    "beta": {"low": "(L+R)/2", "high": "R"},
+    "triangular": {"low": "(L+R)/2", "high": "R", "peak": "R"},
+    "adaptive": {"low": "(L+7R)/8", "high": "R"},
+    "opposite": {"low": "(L+7R)/8", "high": "R"},
 }
 """Parameters in terms of the ends of the domain, for attacks whose defaults name C; and targets."""
 
@@ -59,7 +77,9 @@ MISMATCHES = [
 ]
 
 
-def instance(name: str) -> Attack:
+def instance(name: str, mechanism: str = "piecewise") -> Attack:
+    if name == "input" and mechanisms[mechanism].categorical:
+        return InputManipulation("7-up")
     return attacks[name](**IN_ENDS.get(name, {}))
 
 
@@ -78,7 +98,7 @@ def plan_of(mechanism: str, epsilon: float) -> Plan:
 
 def poison(name: str, mechanism: str, epsilon: float, seed: int, count: int = COUNT) -> FloatArray:
     rng = np.random.default_rng(seed)
-    return instance(name).poison(target(mechanism, epsilon), count, rng)
+    return instance(name, mechanism).poison(target(mechanism, epsilon), count, rng)
 
 
 every_attack = pytest.mark.parametrize("name", list(attacks))
@@ -132,8 +152,8 @@ def test_another_seed_gives_other_poison(name: str, mechanism: str) -> None:
 @every_pair
 def test_an_attack_fits_mechanisms_of_its_kind(name: str, mechanism: str) -> None:
     where = target(mechanism, 0.5)
-    instance(name).check_fits(where.mechanism)
-    instance(name).check_fits(where.mechanism, where.categories)
+    instance(name, mechanism).check_fits(where.mechanism)
+    instance(name, mechanism).check_fits(where.mechanism, where.categories)
 
 
 @every_mismatch
@@ -151,7 +171,7 @@ def test_there_are_attacks_on_numbers_and_on_categories() -> None:
     kinds = {name: attacks[name].categorical for name in attacks}
     assert [kinds[name] for name in ("uniform", "point", "evasion")] == [False] * 3
     assert [kinds[name] for name in ("targets", "maximal-gain", "random")] == [True] * 3
-    assert kinds["none"] is None
+    assert [kinds[name] for name in ("none", "input")] == [None] * 2
 
 
 def test_an_attack_of_ones_own_is_on_numbers_unless_it_says_otherwise() -> None:
@@ -235,6 +255,192 @@ def test_exactly_the_share_of_evasive_poison_is_on_the_other_side(share: float, 
 def test_nobody_attacks_when_the_attack_is_none() -> None:
     assert not NoAttack().active
     assert all(instance(name).active for name in attacks if name != "none")
+
+
+def shares_of(attack: Attack, where: Target, low: str, high: str) -> FloatArray:
+    """How far reports are on the way from low to high."""
+    first, last = where.position(low), where.position(high)
+    reports = attack.poison(where, 20_000, np.random.default_rng(1))
+    middles = reports + (0.5 if where.mechanism.discrete else 0.0)
+    return np.asarray((middles - first) / (last - first))
+
+
+SHAPES = [
+    (Gaussian("L/2", "R"), stats.truncnorm(-3, 3, loc=1 / 2, scale=1 / 6)),
+    (Beta("L/2", "R"), stats.beta(1, 6)),
+    (Beta("L/2", "R", 3.5, 0.5), stats.beta(3.5, 0.5)),
+    (Triangular("L/2", "R"), stats.triang(1 / 2)),
+    (Triangular("L/2", "R", "L/2"), stats.triang(0)),
+    (Triangular("L/2", "R", "R"), stats.triang(1)),
+    (Triangular("L/2", "R", "L/8+3R/4"), stats.triang(3 / 4)),
+]
+
+
+@every_mechanism
+@pytest.mark.parametrize(("attack", "law"), SHAPES)
+def test_poison_on_a_range_follows_its_law(attack: Spread, law: Any, mechanism: str) -> None:
+    where = target(mechanism, 0.5)
+    shares = np.sort(shares_of(attack, where, "L/2", "R"))
+    low, high = where.position("L/2"), where.position("R")
+    cells = np.clip((where.mechanism.grid() - low) / (high - low), 0, 1)
+    found = np.searchsorted(shares, cells) / len(shares)
+    assert np.abs(found - law.cdf(cells))[:-1].max() < 2.5 / math.sqrt(len(shares))
+    edges = np.linspace(0, 1, 33)
+    np.testing.assert_allclose(attack.below(where, edges), law.cdf(edges), atol=1e-12)
+
+
+@every_mechanism
+@pytest.mark.parametrize("kind", [Uniform, Gaussian, Beta, Triangular])
+def test_a_range_of_one_point_is_that_point(kind: type[Spread], mechanism: str) -> None:
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    point = Point("R/2").poison_counts(where, 100, rng)
+    attack = kind("R/2", "R/2")  # type: ignore[call-arg]
+    np.testing.assert_array_equal(attack.poison_counts(where, 100, rng), point)
+
+
+def test_a_peak_outside_the_range_is_refused() -> None:
+    where, rng = target("piecewise", 0.5), np.random.default_rng(1)
+    with pytest.raises(InvalidParameter, match="peak must be from 0 to C; received -C/2"):
+        Triangular("0", "C", "-C/2").poison(where, 3, rng)
+
+
+@every_mechanism
+@every_budget
+def test_noise_fills_the_whole_domain(mechanism: str, epsilon: float) -> None:
+    shares = shares_of(Noise(), target(mechanism, epsilon), "L", "R")
+    assert stats.kstest(shares, "uniform").statistic < 2.5 / math.sqrt(len(shares))
+
+
+# Honest reports of false values
+
+
+@every_mechanism
+@pytest.mark.parametrize(("written", "share"), [("-1", 0.0), ("1", 1.0), ("1/2", 0.75), ("O", 0.3)])
+def test_a_manipulated_input_is_perturbed_like_any_other(
+    mechanism: str, written: str, share: float
+) -> None:
+    where = target(mechanism, 2.0)
+    part = where.mechanism
+    held = part.input_low + share * (part.input_high - part.input_low)
+    assert where.input_of(written) == pytest.approx(held)
+    expected = part.perturb(np.full(COUNT, where.input_of(written)), np.random.default_rng(1))
+    sent = InputManipulation(written).poison(where, COUNT, np.random.default_rng(1))
+    np.testing.assert_array_equal(sent, expected)
+
+
+@every_categorical
+def test_a_manipulated_category_is_perturbed_like_any_other(mechanism: str) -> None:
+    where = target(mechanism, 2.0)
+    sent = InputManipulation("herbal tea").poison(where, COUNT, np.random.default_rng(1))
+    expected = where.mechanism.perturb(np.full(COUNT, 2.0), np.random.default_rng(1))
+    np.testing.assert_array_equal(sent, expected)
+
+
+@every_mechanism
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("2", r"input must be in \[-1, 1\]; received '2'"),
+        ("-1.01", r"input must be in \[-1, 1\]; received '-1.01'"),
+        ("1e999-1e999", r"input must be in \[-1, 1\]; received '1e999-1e999'"),
+        ("C", "input must be a formula of O; received 'C'"),
+        ("tea", "input must be a formula of O; received 'tea'"),
+    ],
+)
+def test_an_input_that_is_no_value_is_refused(mechanism: str, written: str, message: str) -> None:
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    with pytest.raises(InvalidParameter, match=message):
+        InputManipulation(written).poison(where, 3, rng)
+    with pytest.raises(InvalidParameter, match=message):
+        InputManipulation(written).poison_counts(where, 3, rng)
+
+
+@every_categorical
+def test_an_input_that_is_no_category_is_refused(mechanism: str) -> None:
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    message = "input must be categories: 'tea', .*; received 'cofee', did you mean 'coffee'"
+    with pytest.raises(InvalidParameter, match=message):
+        InputManipulation("cofee").check_fits(where.mechanism, where.categories)
+    with pytest.raises(InvalidParameter, match=message):
+        InputManipulation("cofee").poison(where, 3, rng)
+    with pytest.raises(InvalidParameter, match="target must name its categories"):
+        InputManipulation("tea").poison(Target(where.mechanism, np.nan), 3, rng)
+
+
+# Attacks that go by the group
+
+
+def targets_of(plan: Plan) -> list[Target]:
+    truth = Truth(plan, Inputs(plan.normalise(np.array([0.2, 0.4]))))
+    return [truth.target(group) for group in range(len(plan.all_groups))]
+
+
+def test_attackers_know_how_large_their_budget_is_among_those_of_their_tier() -> None:
+    tier = {"epsilon": 0.5, "min_epsilon": 0.25}
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, tiers=[tier])
+    known = [(each.rank, each.groups) for each in targets_of(plan)]
+    assert known == [(0, 3), (1, 3), (2, 3), (0, 2), (1, 2)]
+
+
+def test_groups_of_one_budget_have_one_rank() -> None:
+    budgets = [(1.0, 1), (0.5, 2), (0.5, 1), (0.25, 4)]
+    groups = [{"epsilon": e, "reports": reports, "share": 0.25} for e, reports in budgets]
+    plan = Plan.new(epsilon=1.0, low=0, high=1, groups=groups)
+    assert [each.rank for each in targets_of(plan)] == [0, 1, 1, 2]
+
+
+@every_mechanism
+@pytest.mark.parametrize("groups", [1, 2, 9])
+def test_adaptive_attackers_poison_where_budgets_are_largest(mechanism: str, groups: int) -> None:
+    attack = Adaptive(groups, "(L+7R)/8", "R", "-1/2")
+    for where in targets_of(Plan.new(mechanism, 1.0, 0.125, low=0, high=1)):
+        poisoned = where.rank < groups
+        alone = Uniform("(L+7R)/8", "R") if poisoned else InputManipulation("-1/2")
+        sent, expected = (
+            each.poison(where, COUNT, np.random.default_rng(1)) for each in (attack, alone)
+        )
+        np.testing.assert_array_equal(sent, expected)
+
+
+@every_mechanism
+def test_opposite_poison_changes_sides_from_budget_to_budget(mechanism: str) -> None:
+    for where in targets_of(Plan.new(mechanism, 1.0, 0.125, low=0, high=1)):
+        shares = shares_of(Opposite("(L+7R)/8", "R"), where, "L", "R")
+        if where.rank % 2:
+            shares = 1 - shares
+        assert 7 / 8 - 1e-3 <= shares.min() < 0.89
+        assert 0.99 < shares.max() <= 1
+
+
+@pytest.mark.parametrize("attack", ["input:-1", "adaptive:1,3C/4,C", "opposite"])
+def test_in_the_baseline_reports_that_go_by_the_group_are_not_repeated(attack: str) -> None:
+    plan = Plan.new(protocol="baseline", epsilon=2.0, min_epsilon=0.25, low=0, high=1)
+    crowd = Crowd.draw(plan, np.full(1000, 0.3), attack, 0.3, np.random.default_rng(1))
+    sent = crowd.poison(1)
+    alone = crowd.attack.poison(
+        crowd.truth.target(1), 300, np.random.default_rng(crowd.poison_seeds[1])
+    )
+    np.testing.assert_array_equal(sent, alone)
+
+
+# The reduction to a one-sided attack (Thm. 1)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "mechanism"), [pair for pair in PAIRS if pair[1] in NUMERICAL and pair[0] != "none"]
+)
+def test_the_reduction_of_any_poison_shifts_the_mean_alike(
+    name: str, mechanism: str, rank: int
+) -> None:
+    where = replace(target(mechanism, 0.5), rank=rank, groups=3)
+    reports = instance(name).poison(where, COUNT, np.random.default_rng(1))
+    positions, mean = where.position_of(reports), where.honest_mean
+    reduced = reduce_to_biased(positions, mean)
+    before, after = (shift_of_mean(each, mean, 4 * COUNT) for each in (positions, reduced))
+    assert after == pytest.approx(before, rel=1e-9, abs=1e-9)
+    assert (reduced >= mean).all() or (reduced <= mean).all()
+    assert len(reduced) <= COUNT
 
 
 # Poison on categories
@@ -416,6 +622,18 @@ def test_random_reports_look_like_evenly_spread_users(mechanism: str, epsilon: f
         ("targets:E = mc2", Targets(("E = mc2",))),
         ("targets:names=names=tea,a:b", Targets(("names=tea", "a:b"))),
         ("targets:tea,tea", Targets(("tea", "tea"))),
+        ("gaussian:O,C/2", Gaussian("O", "C/2")),
+        ("beta:O,C,1/2,3", Beta("O", "C", 0.5, 3.0)),
+        ("beta:b=2", Beta(b=2.0)),
+        ("triangular:O,C", Triangular("O", "C")),
+        ("triangular:peak=C", Triangular(peak="C")),
+        ("noise", Noise()),
+        ("input:-1/2", InputManipulation("-1/2")),
+        ("input:herbal tea", InputManipulation("herbal tea")),
+        ("input:value=E=mc2", InputManipulation("E=mc2")),
+        ("adaptive:3,C/2,C,-1", Adaptive(3, "C/2", "C", "-1")),
+        ("adaptive:input=O/2", Adaptive(input="O/2")),
+        ("opposite:C/2,C", Opposite("C/2", "C")),
     ],
 )
 def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> None:
@@ -446,6 +664,15 @@ def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> N
         ("targets:tea,", "each once; received ''"),
         ("targets:names=", "each once; received 'names='"),
         ("targets:tea,names=coffee", "each once; received 'names=coffee'"),
+        ("gaussian:0,1,2", "gaussian takes low, high, each once; received '2'"),
+        ("beta:0,1,0", r"a must be in \[0.01, 10000\]; received 0.0"),
+        ("beta:a=1e999", r"a must be in \[0.01, 10000\]; received inf"),
+        ("beta:b=-1", r"b must be in \[0.01, 10000\]; received -1.0"),
+        ("beta:b=C", "b must be a number; received C"),
+        ("noise:1", "noise takes no parameters"),
+        ("input:tea,coffee", "input takes value, each once; received 'coffee'"),
+        ("adaptive:0", "groups must be a whole number from 1; received 0"),
+        ("adaptive:3/2", "groups must be a whole number; received 3/2"),
     ],
 )
 def test_a_written_form_that_says_nothing_known_is_refused(text: str, message: str) -> None:
@@ -472,8 +699,12 @@ def test_a_position_outside_the_report_domain_is_refused(mechanism: str, formula
 
 @every_mechanism
 def test_a_range_that_goes_downwards_is_refused(mechanism: str) -> None:
-    with pytest.raises(InvalidParameter, match="attack range must go upwards; received R, R/2"):
-        Uniform("R", "R/2").poison(target(mechanism, 0.5), 3, np.random.default_rng(1))
+    where, rng = target(mechanism, 0.5), np.random.default_rng(1)
+    for kind in (Uniform, Gaussian, Beta, Triangular, Opposite):
+        with pytest.raises(InvalidParameter, match="attack range must go upwards; received R, R/2"):
+            kind("R", "R/2").poison(where, 3, rng)
+        with pytest.raises(InvalidParameter, match="attack range must go upwards; received R, R/2"):
+            kind("R", "R/2").poison_counts(where, 3, rng)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, ks_2samp
@@ -81,7 +83,16 @@ FITTING = {
     "targets": ("targets:a,c", "k-rr"),
     "maximal-gain": ("maximal-gain:2", "k-rr"),
     "random": ("random", "k-rr"),
+    "gaussian": ("gaussian:C/3,C", "piecewise"),
+    "beta": ("beta:C/3,C,2,3/2", "piecewise"),
+    "triangular": ("triangular:-C,C,C/3", "piecewise"),
+    "noise": ("noise", "piecewise-integer"),
+    "input": ("input:1/3", "piecewise"),
+    "input of a category": ("input:b", "k-rr"),
+    "adaptive": ("adaptive:2,C/3,C", "piecewise"),
+    "opposite": ("opposite:C/3,C", "piecewise"),
 }
+"""What is written, and the mechanism; the first word is the attack's name."""
 
 
 def truth_of(mechanism: str) -> Truth:
@@ -93,7 +104,7 @@ def truth_of(mechanism: str) -> Truth:
 
 
 def test_every_attack_is_drawn_here() -> None:
-    assert set(FITTING) <= set(attacks)
+    assert {name.split()[0] for name in FITTING} == set(attacks)
 
 
 @pytest.mark.parametrize("written", FITTING)
@@ -107,6 +118,34 @@ def test_poison_is_counted_as_it_is_sent(written: str) -> None:
     assert counts.sum() == 60_000
     assert ((counts > 0) == (sent > 0)).all()
     assert p_value(counts, sent / 10) > ALMOST_NEVER
+
+
+RANGES = ["uniform", "gaussian", "beta", "triangular", "noise", "input", "adaptive", "opposite"]
+IN_ENDS = {"low": "(L+2R)/3", "high": "(L+9R)/10"}
+
+
+def pooled(counts: IntArray, expected: FloatArray, least: float = 50.0) -> float:
+    """The p-value of counts whose neighbours stand together until all expect enough."""
+    group = (np.cumsum(expected) // least).astype(int)
+    seen = np.bincount(group, counts)
+    awaited = np.bincount(group, expected).astype(np.float64)
+    return p_value(seen.astype(np.int64)[awaited > 0], awaited[awaited > 0])
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("mechanism", [m for m in mechanisms if not mechanisms[m].categorical])
+@pytest.mark.parametrize("name", RANGES)
+def test_poison_is_counted_as_it_is_sent_in_every_group(
+    name: str, mechanism: str, rank: int
+) -> None:
+    known = {field.name for field in fields(attacks[name])}  # type: ignore[arg-type]
+    attack = attacks[name](**{key: IN_ENDS[key] for key in IN_ENDS if key in known})
+    plan = Plan.new(mechanism, 2.0, 0.5, low=0, high=1, cells=64)
+    target = Truth(plan, Inputs(plan.normalise(np.array([0.2, 0.5])))).target(rank)
+    counts = attack.poison_counts(target, 60_000, np.random.default_rng(1))
+    sent = Attack.poison_counts(attack, target, 600_000, np.random.default_rng(2))
+    assert counts.sum() == 60_000
+    assert pooled(counts, sent / 10) > ALMOST_NEVER
 
 
 def answers(fast: bool, mechanism: str, trials: int) -> list[Estimate]:

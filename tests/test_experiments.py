@@ -13,8 +13,19 @@ from command import Command
 from unpoison.attacks import parse_attack
 from unpoison.datasets import datasets
 from unpoison.errors import InvalidFile
-from unpoison.experiments import Cell, Panel, draw, experiments, markdown, run_cells
+from unpoison.experiments import (
+    Cell,
+    Claim,
+    Panel,
+    Section,
+    draw,
+    experiments,
+    markdown,
+    report,
+    run_cells,
+)
 from unpoison.experiments import runner as runner_module
+from unpoison.experiments.figure import cells_of
 from unpoison.mechanisms import mechanisms
 from unpoison.methods import canonical
 
@@ -161,9 +172,23 @@ def test_only_those_who_estimate_gamma_have_an_error_of_it() -> None:
 
 
 def test_a_table_has_a_row_a_method_and_a_column_a_place() -> None:
-    lines = markdown([Panel("MSE", "squared_error", floor=True)], ROWS).splitlines()
-    assert lines[2] == "| MSE | ε = 1 | ε = 2 |"
-    assert lines[-3:] == ["| emf | 2 | 5 |", "| ostrich (ungrouped) | 4 | – |", "| floor | 1 | 2 |"]
+    rows = cells_of(Panel("MSE", "squared_error", floor=True), ROWS)
+    assert rows == [
+        ["MSE", "ε = 1", "ε = 2"],
+        ["emf", "2", "5"],
+        ["ostrich (ungrouped)", "4", "–"],
+        ["floor", "1", "2"],
+    ]
+    lines = markdown({"|γ̂ − γ|": [["|x|"], ["1"]]}).splitlines()
+    assert lines[2] == "| \\|x\\| |"
+
+
+def test_lines_and_places_may_be_of_any_column() -> None:
+    panel = Panel("MSE", "squared_error", against="method", by="epsilon", labels={"emf": "EMF"})
+    assert cells_of(panel, ROWS)[0] == ["MSE", "EMF", "ostrich"]
+    assert panel.lines(ROWS)["2.0"] == {"emf": 5.0}
+    either = Panel("MSE", "squared_error", where={"method": ("emf", "ostrich")})
+    assert either.rows(ROWS).num_rows == ROWS.num_rows
 
 
 def test_a_figure_draws_every_line_and_the_floor() -> None:
@@ -188,7 +213,9 @@ def test_an_experiment_is_made_of_what_there_is(name: str, quick: bool) -> None:
         assert [canonical(method) for method in cell.methods] == list(cell.methods)
         parse_attack(cell.attack)
     assert experiment.title
-    assert experiment.panels(quick)
+    titles = [panel.title for panel in experiment.panels(quick)]
+    assert len(set(titles)) == len(titles)
+    assert titles or not cells
 
 
 @every_experiment
@@ -199,6 +226,19 @@ def test_quick_is_less_work(name: str) -> None:
     assert work(quick=True) <= work(quick=False) / 10
 
 
+def test_a_report_shows_claims_pictures_and_tables() -> None:
+    claims = [Claim("1 < 2", True, "always"), Claim("2 < 1", False, "<never>")]
+    section = Section("table-x", "Table X", b"png", {"Panel": [["MSE"], ["1"]]}, claims)
+    page = report([section], "unpoison reproduce table-x")
+    assert "unpoison reproduce table-x" in page
+    assert "1 &lt; 2" in page
+    assert page.count(">confirmed<") == page.count(">not confirmed<") == 1
+    assert "&lt;never&gt;" in page
+    assert "data:image/png;base64,cG5n" in page
+    assert "<th>MSE</th>" in page
+    assert "http" not in page
+
+
 def test_reproduce_writes_rows_tables_and_a_picture(
     unpoison: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,14 +247,15 @@ def test_reproduce_writes_rows_tables_and_a_picture(
     asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "-o", "out")
     written = unpoison.done(*asked, "--json")
     paths = written.json["fig-frequency"]
+    assert "<h2" in Path(written.json["report"]).read_text()
     rows = pq.read_table(paths["parquet"])
     assert set(rows["trial"].to_pylist()) == {0}
     assert "| emf-star |" in Path(paths["md"]).read_text()
     assert Path(paths["png"]).stat().st_size > 10_000
     assert set(rows["fast"].to_pylist()) == {True}
     again = unpoison.done(*asked)
-    assert "| emf-star |" in again.out
-    assert "fig-frequency.png" in again.out
+    assert "emf-star" in again.out
+    assert "report.html" in again.out
 
 
 @pytest.mark.parametrize(

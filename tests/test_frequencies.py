@@ -683,7 +683,7 @@ def test_ostrich_is_em_over_all_groups(mechanism: str) -> None:
         np.full(5, 0.2),
         np.zeros(15),
         plain.free,
-        0.01 * math.e,
+        0.0001 * math.e,
     )
     found = estimate(summary, method="ostrich").frequencies
     assert list((found or {}).values()) == pytest.approx((fit.honest / fit.honest.sum()).tolist())

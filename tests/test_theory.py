@@ -13,7 +13,13 @@ from unpoison.errors import InvalidParameter
 from unpoison.floor import cramer_rao, oracle_floor
 from unpoison.mechanisms import make
 from unpoison.protocols import combined_variance, group_weights, minimal_variance
-from unpoison.theory import evasion_cost, reduce_to_biased, utility_evasive, utility_max
+from unpoison.theory import (
+    evasion_cost,
+    reduce_to_biased,
+    shift_of_mean,
+    utility_evasive,
+    utility_max,
+)
 from unpoison.types import FloatArray
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -77,6 +83,19 @@ def test_an_attack_that_is_one_sided_already_stays_as_it_is(poison: list[float])
 def test_poison_that_is_not_finite_is_refused(poison: list[float]) -> None:
     with pytest.raises(InvalidParameter, match="poison must be finite numbers"):
         reduce_to_biased(poison, 0.0)
+
+
+def test_the_shift_is_that_of_the_average_of_all() -> None:
+    poison, mean, users = np.array([3.0, 4.0, -1.0]), 0.5, 10
+    everybody = np.concatenate([poison, np.full(users - len(poison), mean)])
+    assert shift_of_mean(poison, mean, users) == pytest.approx(everybody.mean() - mean)
+    assert shift_of_mean([], mean, users) == 0
+
+
+@pytest.mark.parametrize("users", [0, 2])
+def test_a_shift_of_fewer_users_than_attackers_is_refused(users: int) -> None:
+    with pytest.raises(InvalidParameter, match="users must be at least 1, and as many as there"):
+        shift_of_mean([1.0, 2.0, 3.0], 0.0, users)
 
 
 # Section V-D: what evasion costs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from unpoison.attacks import Attack, parse_attack
+from unpoison.binning import Binner
 from unpoison.errors import InvalidParameter
 from unpoison.floor import Inputs
 from unpoison.grouping import partition
 from unpoison.plan import Plan
 from unpoison.reports import checked_values, perturb_group, tiers_of
-from unpoison.summary import Summary
 from unpoison.truth import Simulation, Truth
 from unpoison.types import FloatArray, IntArray
 
@@ -76,34 +76,52 @@ class Crowd:
 
     def reports(self) -> Iterator[tuple[int, FloatArray, int]]:
         """(group, reports, users done) chunk by chunk: honest users first, then the attackers."""
-        for group, members in enumerate(self.members):
-            honest = self.inputs[members[~self.attackers[members]]]
-            for first in range(0, len(honest), USERS_AT_ONCE):
-                chunk = honest[first : first + USERS_AT_ONCE]
-                reports = perturb_group(self.plan, group, chunk, self.streams[group])
-                yield group, reports, len(chunk)
-            yield group, self._poison(group), len(members) - len(honest)
+        for group in range(len(self.members)):
+            for reports, users in self.honest_reports(group):
+                yield group, reports, users
+            yield group, self.poison(group), self.attackers_in(group)
 
-    def simulation(self, summary: Summary) -> Simulation:
-        """The summary with truth and floor."""
-        honest = np.array([float((~self.attackers[each]).sum()) for each in self.members])
-        sent: set[int] = set()
-        if self.plan.categorical:
-            poison = [self._poison(group) for group in range(len(self.members))]
-            sent = set(np.unique(np.concatenate(poison)).astype(int).tolist())
-        tiers = self.tiers[~self.attackers]
-        return self.truth.beside(summary, float(self.attackers.mean()), honest, sent, tiers)
+    def honest_reports(self, group: int) -> Iterator[tuple[FloatArray, int]]:
+        """What the honest users of a group send, chunk by chunk, and how many they are."""
+        members = self.members[group]
+        honest = self.inputs[members[~self.attackers[members]]]
+        for first in range(0, len(honest), USERS_AT_ONCE):
+            chunk = honest[first : first + USERS_AT_ONCE]
+            yield perturb_group(self.plan, group, chunk, self.streams[group]), len(chunk)
 
-    def _poison(self, group: int) -> FloatArray:
+    def attackers_in(self, group: int) -> int:
+        """How many of a group attack."""
+        return int(self.attackers[self.members[group]].sum())
+
+    def simulation(self, advance: Callable[[int], None]) -> Simulation:
+        """All reports counted, with truth and floor."""
+        honest, poison = Binner(self.plan), Binner(self.plan)
+        for group in range(len(self.members)):
+            for reports, users in self.honest_reports(group):
+                honest.add_group(group, reports)
+                advance(users)
+            poison.add_group(group, self.poison(group))
+            advance(self.attackers_in(group))
+        people = [len(users) - self.attackers_in(g) for g, users in enumerate(self.members)]
+        return self.truth.beside(
+            honest.summary(),
+            poison.summary(),
+            float(self.attackers.mean()),
+            np.array(people, dtype=np.float64),
+            self.tiers[~self.attackers],
+        )
+
+    def poison(self, group: int) -> FloatArray:
         """What the attackers of a group send, as often as its honest users.
 
-        In the baseline with shared poison, the second report repeats the value of the first.
+        In the baseline with shared poison, the second report repeats the value of the first,
+        unless the attack is one that goes by the group.
         """
-        attackers = int(self.attackers[self.members[group]].sum())
-        count = attackers * self.plan.all_groups[group].reports
+        count = self.attackers_in(group) * self.plan.all_groups[group].reports
         if not count:
             return np.empty(0)
-        repeats = self.plan.protocol == "baseline" and self.shared_poison and group % 2 == 1
+        shared = self.shared_poison and not self.attack.by_group
+        repeats = self.plan.protocol == "baseline" and shared and group % 2 == 1
         source = group - 1 if repeats else group
         target, own = self.truth.target(source), self.truth.target(group)
         reports = self.attack.poison(

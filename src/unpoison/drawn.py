@@ -45,19 +45,17 @@ def draw_collection(
     truth = Truth(plan, Inputs(inputs, honest))
     sizes = group_sizes(plan.groups, users)
     hostile = _urn(sizes, attackers, rng)
-    counts = np.zeros((len(sizes), plan.cells), dtype=np.int64)
-    sent: set[int] = set()
+    kept = np.zeros((len(sizes), plan.cells), dtype=np.int64)
+    poison = np.zeros_like(kept)
     for group, members in enumerate(_split(honest, sizes - hostile, rng)):
         part, reports = plan.group_mechanisms[group], plan.groups[group].reports
-        counts[group] = part.draw_counts(inputs, members * reports, rng)
+        kept[group] = part.draw_counts(inputs, members * reports, rng)
         if hostile[group]:
             number = int(hostile[group]) * reports
-            poison = attack.poison_counts(truth.target(group), number, rng)
-            sent |= set(np.flatnonzero(poison).tolist()) if plan.categorical else set()
-            counts[group] += poison
+            poison[group] = attack.poison_counts(truth.target(group), number, rng)
     honest_users = (sizes - hostile).astype(np.float64)
-    summary = Summary(plan, counts, _sums(plan, counts))
-    return truth.beside(summary, attackers / users, honest_users, sent)
+    good, bad = (Summary(plan, counts, _sums(plan, counts)) for counts in (kept, poison))
+    return truth.beside(good, bad, attackers / users, honest_users)
 
 
 def _urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:

@@ -55,4 +55,8 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     | apple |
     """
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(_escaped(line))} |" for line in lines)
+
+
+def _escaped(cells: Sequence[str]) -> list[str]:
+    return [cell.replace("|", "\\|") for cell in cells]

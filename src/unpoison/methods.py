@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
-from unpoison.defences import defences
+from unpoison.defences import Defence, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
 from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap
@@ -38,14 +39,50 @@ def default_method(summary: Summary) -> str:
 
 
 def canonical(method: str) -> str:
-    """The name of a method without its star.
+    """The name of a method without its star; a defence may be followed by its parameters.
 
-    >>> canonical("cemf*")
-    'cemf-star'
+    >>> canonical("cemf*"), canonical("trimming: share=0.25")
+    ('cemf-star', 'trimming:share=0.25')
     """
-    name = ALIASES.get(method, method)
+    name, _, rest = method.partition(":")
+    name = ALIASES.get(name.strip(), name.strip())
     check_name("method", name, method_names())
-    return name
+    if not rest.strip():
+        return name
+    if name not in defences:
+        raise InvalidParameter("method", f"{name} takes no parameters in its name", repr(rest))
+    parsed_defence(f"{name}:{rest}")
+    return f"{name}:{rest.replace(' ', '')}"
+
+
+def parsed_defence(method: str) -> Defence:
+    """A defence by its name, with parameters such as `trimming:side=left,share=0.25`.
+
+    >>> parsed_defence("trimming:share=0.25")
+    Trimming(side='right', share=0.25)
+    """
+    name, _, rest = method.partition(":")
+    kind = defences[name]
+    types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
+    for part in rest.split(",") if rest else []:
+        key, _, value = (each.strip() for each in part.partition("="))
+        if key not in types or not value or key in given:
+            known = ", ".join(types) or "no parameters"
+            raise InvalidParameter("method", f"{name} takes {known}, each once", repr(part))
+        given[key] = _parameter(key, value, types[key])
+    return kind(**given)
+
+
+def _parameter(name: str, text: str, kind: str) -> str | int | float:
+    """A parameter's text as what its field holds: a number where it can be one."""
+    for convert in (int, float):
+        if convert.__name__ in kind:
+            with suppress(ValueError):
+                return convert(text)
+    if "str" in kind:
+        return text
+    raise InvalidParameter(name, "must be a number", repr(text))
 
 
 def estimates(
@@ -69,8 +106,8 @@ def estimates(
     if "baseline" in names:
         found["baseline"] = estimate_baseline(summary, options, asked)
     for name in names:
-        if name in defences:
-            found[name] = defences[name]().estimate(summary, name, asked)
+        if name.partition(":")[0] in defences:
+            found[name] = parsed_defence(name).estimate(summary, name, asked)
     return {name: found[name] for name in names}
 
 
@@ -97,6 +134,9 @@ def estimate_summary(
     """
     name = canonical(method or default_method(summary))
     asked = Statistic.of(summary.plan, statistic, post_processing)
+    if ":" in name:
+        _check_options(options, [], name)
+        return parsed_defence(name).estimate(summary, name, asked)
     if name in defences:
         kind = defences[name]
         _check_options(options, [field.name for field in fields(kind)], name)  # type: ignore[arg-type]

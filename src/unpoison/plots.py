@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.estimate import Estimate, GroupEstimate
 from unpoison.protocols.verdict import listed
 from unpoison.simulation import Simulation
+from unpoison.trials import Score
 
 OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
 MOST_NAMES = 40
@@ -50,6 +52,30 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, fontsize=9)
     figure.suptitle(_title(estimate, run), fontsize=11)
+    return figure
+
+
+def draw_comparison(scores: Sequence[Score]) -> Any:
+    """A figure with the error of every method, as a multiple of the floor.
+
+    >>> from unpoison.trials import Score
+    >>> line = Score("emf", "grouped", 10, 0.5, 0.0, 0.125, 1.25, 0.25, side="right", seconds=0.1)
+    >>> [text.get_text() for text in draw_comparison([line]).axes[0].get_yticklabels()]
+    ['emf']
+    """
+    figure, (axis,) = new_figure(1, width=7.5, height=1.4 + 0.32 * len(scores), across=1)
+    ranked = sorted(scores, key=lambda line: line.mse_over_floor, reverse=True)
+    places = np.arange(len(ranked))
+    grouped = [line.collection == "grouped" for line in ranked]
+    colours = [HONEST if each else OBSERVED for each in grouped]
+    bars = axis.barh(places, [line.mse_over_floor for line in ranked], color=colours)
+    axis.bar_label(bars, [f"{line.mse_over_floor:.3g}" for line in ranked], padding=3, fontsize=8)
+    axis.set_yticks(places, [line.label for line in ranked])
+    axis.set_xscale("log")
+    axis.axvline(1.0, color="black", linestyle=":")
+    axis.set_xlabel("mean squared error / floor")
+    axis.margins(x=0.15)
+    axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from unpoison.attacks import Attack, parse_attack
-from unpoison.binning import Binner
 from unpoison.crowd import Crowd
 from unpoison.drawn import draw_collection
 from unpoison.errors import InvalidParameter
@@ -53,11 +52,7 @@ def simulate(
         told(values.users)
         return run
     crowd = Crowd.draw(plan, values, chosen, byzantine_fraction, rng, budgets, shared_poison)
-    binner = Binner(plan)
-    for group, reports, users in crowd.reports():
-        binner.add_group(group, reports)
-        told(users)
-    return crowd.simulation(binner.summary())
+    return crowd.simulation(told)
 
 
 def checked_attack(plan: Plan, attack: str | Attack, byzantine_fraction: float) -> Attack:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,25 @@ def reduce_to_biased(poison: Any, mean: float) -> FloatArray:
             merged -= heapq.heappop(stronger)
         heapq.heappush(stronger, min(-merged, 0.0))
     return mean - direction * np.sort(stronger)[::-1]
+
+
+def shift_of_mean(poison: Any, mean: float, users: int) -> float:
+    """How far poison moves the average of `users` reports, when all others average to O.
+
+    A reduced attack needs fewer attackers; those it sets free are among the others, and so the
+    shift is that of the attack it was made from.
+
+    >>> poison, users = [-3.0, -1.0, 2.0], 8
+    >>> shift_of_mean(poison, 0.0, users)
+    -0.25
+    >>> shift_of_mean(reduce_to_biased(poison, 0.0), 0.0, users)
+    -0.25
+    """
+    deviations = np.asarray(poison, dtype=np.float64) - mean
+    if not max(len(deviations), 1) <= users:
+        rule = "must be at least 1, and as many as there are attackers"
+        raise InvalidParameter("users", rule, users)
+    return math.fsum(deviations.tolist()) / users
 
 
 def utility_max(byzantine: float, honest: float, C: float, mean: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,17 @@ from unpoison.distribution import wasserstein
 from unpoison.estimate import Estimate
 from unpoison.methods import canonical, estimates
 from unpoison.plan import Plan
+from unpoison.postprocessing import post_process
 from unpoison.protocols import FilterOptions
+from unpoison.protocols.trust import trust_everybody
+from unpoison.sides import SIDES
 from unpoison.simulation import Simulation, simulate
 from unpoison.statistic import Statistic
-from unpoison.summary import Summary
 
 GROUPED, UNGROUPED = "grouped", "ungrouped"
-Answers = Callable[[Summary], Iterator[tuple[Estimate, float]]]
+ORACLE = "oracle"
+"""A method of simulations only: it knows who attacks, and trusts the others."""
+Answers = Callable[[Simulation], Iterator[tuple[Estimate, float]]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class Trial:
     `squared_error` is that of the mean; for categories that of a frequency, averaged over them.
     `side` is the one that attackers seem to be on, or names their categories. `wasserstein` is the
     distance of the distribution from the truth, where that was asked for. `located` is 1 if exactly
-    the categories that attackers send were found, else 0.
+    the categories that attackers send were found, else 0. `variance_left` and `variance_right` are
+    those of x̂ with poison on that side, by which Alg. 3 chooses.
 
     >>> found = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
     >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
@@ -54,6 +59,8 @@ class Trial:
     seconds: float
     wasserstein: float = math.nan
     located: float = math.nan
+    variance_left: float = math.nan
+    variance_right: float = math.nan
     frequencies: dict[str, float] | None = None
 
 
@@ -82,6 +89,11 @@ class Score:
     wasserstein: float = math.nan
     located: float = math.nan
     frequencies: dict[str, float] | None = None
+
+    @property
+    def label(self) -> str:
+        """The method, and whether it had a collection of its own."""
+        return self.method if self.collection == GROUPED else f"{self.method} (ungrouped)"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: what there is not (the mean of categories, say) is left out.
@@ -138,8 +150,8 @@ def run_trials(
     def estimator(chosen: list[str]) -> Answers:
         return (_together if shared else _one_by_one)(chosen, options, asked)
 
-    names = [canonical(method) for method in methods]
-    rivals = [name for name in names if name in defences]
+    names = [method if method == ORACLE else canonical(method) for method in methods]
+    rivals = [name for name in names if name.partition(":")[0] in defences]
     rows: list[Trial] = []
     for trial, stream in enumerate((rng or np.random.default_rng()).spawn(trials)):
         first, second = stream.spawn(2)
@@ -157,8 +169,7 @@ def _rows(
     trial: int, collection: str, run: Simulation, grouped: Simulation, answers: Answers
 ) -> list[Trial]:
     return [
-        _row(trial, collection, run, grouped, answer, seconds)
-        for answer, seconds in answers(run.summary)
+        _row(trial, collection, run, grouped, answer, seconds) for answer, seconds in answers(run)
     ]
 
 
@@ -167,10 +178,10 @@ def _one_by_one(
 ) -> Answers:
     """Each method by itself, with its time."""
 
-    def answers(summary: Summary) -> Iterator[tuple[Estimate, float]]:
+    def answers(run: Simulation) -> Iterator[tuple[Estimate, float]]:
         for name in names:
             started = time.perf_counter()
-            answer = estimates(summary, [name], options, asked)[name]
+            (answer,) = _estimates(run, [name], options, asked)
             yield answer, time.perf_counter() - started
 
     return answers
@@ -179,11 +190,46 @@ def _one_by_one(
 def _together(names: list[str], options: FilterOptions | None, asked: Statistic | None) -> Answers:
     """All methods at once, where those of the paper share their work; without times."""
 
-    def answers(summary: Summary) -> Iterator[tuple[Estimate, float]]:
-        for answer in estimates(summary, names, options, asked).values():
+    def answers(run: Simulation) -> Iterator[tuple[Estimate, float]]:
+        for answer in _estimates(run, names, options, asked):
             yield answer, math.nan
 
     return answers
+
+
+def _estimates(
+    run: Simulation,
+    names: list[str],
+    options: FilterOptions | None,
+    asked: Statistic | None,
+) -> list[Estimate]:
+    """Those of the methods on all reports, that of the oracle on the honest ones."""
+    found = estimates(run.summary, [name for name in names if name != ORACLE], options, asked)
+    if ORACLE in names:
+        found[ORACLE] = oracle_estimate(run, asked)
+    return [found[name] for name in names]
+
+
+def oracle_estimate(run: Simulation, asked: Statistic | None = None) -> Estimate:
+    """What the honest reports alone say, all groups with their best weights.
+
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.25)
+    >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
+    >>> bool(abs(oracle_estimate(run).mean - 0.25) < 0.5)
+    True
+    """
+    summary = run.honest_summary or run.summary
+    asked = asked or Statistic.of(summary.plan)
+    answer = defences["ostrich"]().estimate(summary, ORACLE, asked)
+    tiers = [list(summary.plan.tier_groups(t)) for t in range(len(summary.plan.all_tiers))]
+    trusted = trust_everybody(
+        summary, [groups for groups in tiers if summary.reports[groups].any()]
+    )
+    if trusted.frequencies is None:
+        return replace(answer, mean=trusted.mean)
+    raw = np.array(list(trusted.frequencies.values()))
+    processed = post_process(raw, asked.post_processing).tolist()
+    return replace(answer, frequencies=dict(zip(trusted.frequencies, processed, strict=True)))
 
 
 def _row(
@@ -208,6 +254,7 @@ def _row(
         seconds=seconds,
         wasserstein=_distance(answer, run),
         located=_located(answer, run),
+        **_variances(answer),
         frequencies=answer.frequencies,
     )
 
@@ -231,6 +278,11 @@ def _distance(answer: Estimate, run: Simulation) -> float:
     if answer.distribution is None or run.honest is None:
         return math.nan
     return wasserstein(answer.distribution, run.honest)
+
+
+def _variances(answer: Estimate) -> dict[str, float]:
+    found = answer.fit.get("honest_variance", {})
+    return {f"variance_{side}": float(found.get(side, math.nan)) for side in SIDES}
 
 
 def _located(answer: Estimate, run: Simulation) -> float:

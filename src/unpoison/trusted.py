@@ -51,7 +51,7 @@ def frequencies_of(plan: Plan, cell_counts: FloatArray | IntArray) -> FloatArray
 
     >>> plan = Plan.new("k-rr", 1.0, min_epsilon=1.0, categories=["tea", "coffee"])
     >>> frequencies_of(plan, np.array([[600.0, 400.0]])).round(2).tolist()
-    [0.71, 0.29]
+    [0.72, 0.28]
     """
     _, solution = shared_histogram(plan.group_mechanisms, cell_counts)
     frequencies: FloatArray = solution.honest / solution.honest.sum()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,8 @@ class Simulation:
 
     `truth` is their mean and `honest` their distribution; categories have `frequencies` instead,
     and `poisoned` names those that attackers send. `floor` is the oracle floor of linear estimators
-    for PM, the Cramér-Rao bound for SW and k-RR.
+    for PM, the Cramér-Rao bound for SW and k-RR. `honest_summary` has the reports of honest users
+    alone: what an oracle would estimate from.
 
     >>> from unpoison import simulate
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
@@ -43,6 +43,7 @@ class Simulation:
     honest: Distribution | None = None
     frequencies: dict[str, float] | None = None
     poisoned: tuple[str, ...] | None = None
+    honest_summary: Summary | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,33 +73,45 @@ class Truth:
     def target(self, group: int) -> Target:
         """What attackers of a group know."""
         names = self.plan.categories or ()
-        return Target(self.plan.group_mechanisms[group], self.mean, names, self.frequencies)
+        budgets = self._budgets(group)
+        own = self.plan.all_groups[group].epsilon
+        rank = len({each for each in budgets if each > own})
+        part = self.plan.group_mechanisms[group]
+        return Target(part, self.mean, names, self.frequencies, rank, len(budgets))
+
+    def _budgets(self, group: int) -> list[float]:
+        """The budgets of all groups in the tier of one."""
+        tiers = map(self.plan.tier_groups, range(len(self.plan.all_tiers)))
+        numbers = next(each for each in tiers if group in each)
+        return [self.plan.all_groups[number].epsilon for number in numbers]
 
     def beside(
         self,
-        summary: Summary,
+        honest: Summary,
+        poison: Summary,
         byzantine_fraction: float,
         honest_users: FloatArray,
-        sent: Iterable[int],
         tiers: IntArray | None = None,
     ) -> Simulation:
-        """A summary with truth and floor; `sent` are the categories that attackers sent."""
+        """Honest reports and poison in one summary, with truth and floor."""
         people = (self.inputs.values, honest_users, tiers, self.inputs.numbers)
         bound = cramer_rao(self.plan, *people)
         linear = self.plan.group_mechanisms[0].unbiased
         return Simulation(
-            summary=summary,
+            summary=honest + poison,
+            honest_summary=honest,
             floor=oracle_floor(self.plan, *people) if linear else bound,
             cramer_rao=bound,
             byzantine_fraction=byzantine_fraction,
-            **self._answer(sent),
+            **self._answer(poison),
         )
 
-    def _answer(self, sent: Iterable[int]) -> dict[str, Any]:
+    def _answer(self, poison: Summary) -> dict[str, Any]:
         names, frequencies = self.plan.categories, self.frequencies
         if names is not None and frequencies is not None:
             named = dict(zip(names, frequencies.tolist(), strict=True))
-            poisoned = tuple(names[each] for each in sorted(sent))
+            sent = np.flatnonzero(poison.counts.sum(axis=0)).tolist()
+            poisoned = tuple(names[each] for each in sent)
             return {"truth": math.nan, "frequencies": named, "poisoned": poisoned}
         # In a range of few numbers, such as [1e18, 1e18 + 1000], edges fall together.
         natural = np.unique(np.linspace(*self.plan.bounds, TRUTH_BUCKETS + 1))

@@ -1,26 +1,42 @@
 """Attacks, one file each, found by name in `attacks`."""
 
+from unpoison.attacks.adaptive import Adaptive
 from unpoison.attacks.base import Attack, Target, attacks, parse_attack
+from unpoison.attacks.beta import Beta
 from unpoison.attacks.categories import CategoryAttack
 from unpoison.attacks.evasion import Evasion
 from unpoison.attacks.expression import evaluate
+from unpoison.attacks.gaussian import Gaussian
+from unpoison.attacks.input_manipulation import InputManipulation
 from unpoison.attacks.maximal_gain import MaximalGain
+from unpoison.attacks.noise import Noise
 from unpoison.attacks.none import NoAttack
+from unpoison.attacks.opposite import Opposite
 from unpoison.attacks.point import Point
 from unpoison.attacks.random_reports import RandomReports
+from unpoison.attacks.spread import Spread
 from unpoison.attacks.targets import Targets
+from unpoison.attacks.triangular import Triangular
 from unpoison.attacks.uniform import Uniform
 
 __all__ = [
+    "Adaptive",
     "Attack",
+    "Beta",
     "CategoryAttack",
     "Evasion",
+    "Gaussian",
+    "InputManipulation",
     "MaximalGain",
     "NoAttack",
+    "Noise",
+    "Opposite",
     "Point",
     "RandomReports",
+    "Spread",
     "Target",
     "Targets",
+    "Triangular",
     "Uniform",
     "attacks",
     "evaluate",

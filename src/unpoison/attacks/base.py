@@ -12,7 +12,7 @@ import numpy as np
 from unpoison.attacks.expression import evaluate
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
-from unpoison.registry import Registry
+from unpoison.registry import Registry, suggest
 from unpoison.types import FloatArray, IntArray
 
 DOMAIN_TOLERANCE = 1e-9
@@ -20,6 +20,8 @@ REPORTS_AT_ONCE = 2**20
 VARIADIC = "tuple[str, ...]"
 """The type of a parameter that takes all that is left of an attack's written form."""
 Parameter = str | float | tuple[str, ...]
+SHOWN = 8
+"""How many categories an error lists."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,23 @@ class Target:
     """What attackers know of their group: the mechanism, and the true mean O (normalised).
 
     Of categories they know the names, in the order of their numbers, and how frequent each is
-    among the honest users.
+    among the honest users. The plan tells them how many `groups` their tier has, and how many
+    larger budgets than their own (`rank`; 0 is the largest).
 
     >>> from unpoison.mechanisms import make
     >>> target = Target(make("piecewise", 1.0), honest_mean=0.25)
     >>> target.position("O"), target.position("C/2") == target.mechanism.C / 2
     (0.25, True)
+    >>> Target(make("square-wave", 1.0), honest_mean=0.25).input_of("O")
+    0.25
     """
 
     mechanism: Mechanism
     honest_mean: float
     categories: tuple[str, ...] = ()
     frequencies: FloatArray | None = None
+    rank: int = 0
+    groups: int = 1
 
     def position(self, formula: str) -> float:
         """A position in the report domain, written in terms of C, O, b, L and R."""
@@ -49,6 +56,33 @@ class Target:
         if not low - slack <= place <= high + slack:
             raise InvalidParameter("position", "must be in the output domain", repr(formula))
         return min(max(place, low), high)
+
+    def input_of(self, written: str) -> float:
+        """A value to perturb: a category's name, or a number on the scale from -1 to 1.
+
+        On this scale -1 is the lowest value and 1 the highest, whatever the mechanism takes; O is
+        the honest mean on it.
+        """
+        part = self.mechanism
+        if part.categorical:
+            return float(self.category(written))
+        width = part.input_high - part.input_low
+        mean = 2 * (self.honest_mean - part.input_low) / width - 1
+        try:
+            value = evaluate(written, {"O": mean})
+        except InvalidParameter:
+            raise InvalidParameter("input", "must be a formula of O", repr(written)) from None
+        if not abs(value) <= 1 + DOMAIN_TOLERANCE:
+            raise InvalidParameter("input", "must be in [-1, 1]", repr(written))
+        share = min(max((value + 1) / 2, 0.0), 1.0)
+        return min(part.input_low + share * width, part.input_high)
+
+    def category(self, name: str) -> int:
+        """The number of a category."""
+        if not self.categories:
+            raise InvalidParameter("target", "must name its categories", "none")
+        check_categories("input", [name], self.categories)
+        return self.categories.index(name)
 
     def position_of(self, reports: FloatArray) -> FloatArray:
         """Where reports stand, in the paper's report units."""
@@ -80,6 +114,8 @@ class Attack(ABC):
 
     categorical: ClassVar[bool | None] = False
     """Whether the attack needs categories (True), numbers (False), or takes either (None)."""
+    by_group: ClassVar[bool] = False
+    """Whether attackers choose anew in every group, and so never repeat a report elsewhere."""
 
     @abstractmethod
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
@@ -111,6 +147,21 @@ class Attack(ABC):
 
 
 attacks: Registry[type[Attack]] = Registry("attack")
+
+
+def check_categories(parameter: str, names: Sequence[str], categories: Sequence[str]) -> None:
+    """Refuse names that are not among the categories.
+
+    >>> check_categories("names", ["tee"], ["tea", "milk"])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: names must be categories: 'tea', 'milk'; received 'tee', ...
+    """
+    unknown = [name for name in names if name not in categories]
+    if unknown:
+        shown = ", ".join(map(repr, categories[:SHOWN]))
+        rule = f"must be categories: {shown}{', …' if len(categories) > SHOWN else ''}"
+        raise InvalidParameter(parameter, rule, suggest(unknown[0], categories))
 
 
 def _name(attack: Attack) -> str:

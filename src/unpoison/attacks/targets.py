@@ -8,15 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.base import Target, attacks, check_categories
 from unpoison.attacks.categories import CategoryAttack
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
-from unpoison.registry import suggest
 from unpoison.types import IntArray
-
-SHOWN = 8
-"""How many categories an error lists."""
 
 
 @attacks.register("targets")
@@ -49,11 +45,8 @@ class Targets(CategoryAttack):
         repeated = [name for name, times in Counter(self.names).items() if times > 1]
         if repeated:
             raise InvalidParameter("names", "must differ", f"{repeated[0]!r} twice")
-        unknown = [name for name in self.names if name not in categories]
-        if categories and unknown:
-            shown = ", ".join(map(repr, categories[:SHOWN]))
-            rule = f"must be categories: {shown}{', …' if len(categories) > SHOWN else ''}"
-            raise InvalidParameter("names", rule, suggest(unknown[0], categories))
+        if categories:
+            check_categories("names", self.names, categories)
 
     def chosen(self, target: Target) -> IntArray:
         """The named ones."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
-from unpoison.errors import InvalidParameter
-from unpoison.types import FloatArray, IntArray
+from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.spread import Spread
+from unpoison.types import FloatArray
 
 
 @attacks.register("uniform")
 @dataclass(frozen=True)
-class Uniform(Attack):
+class Uniform(Spread):
     """Uniform on [low, high], for example [3C/4, C] or [O, C/2].
 
     >>> from unpoison.mechanisms import make
@@ -26,21 +26,10 @@ class Uniform(Attack):
     low: str = "3C/4"
     high: str = "C"
 
-    def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+    def shares(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw evenly between the two ends."""
-        low, high = self._range(target)
-        return target.report(low + (high - low) * rng.random(count))
+        return rng.random(count)
 
-    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """Each cell has as much of the poison as it has of the range."""
-        low, high = self._range(target)
-        if low == high:
-            return super().poison_counts(target, count, rng)
-        covered = np.diff(np.clip(target.mechanism.grid(), low, high))
-        return rng.multinomial(count, covered / covered.sum())
-
-    def _range(self, target: Target) -> tuple[float, float]:
-        low, high = target.position(self.low), target.position(self.high)
-        if low > high:
-            raise InvalidParameter("attack range", "must go upwards", f"{self.low}, {self.high}")
-        return low, high
+    def below(self, target: Target, shares: FloatArray) -> FloatArray:
+        """As much of the poison as of the range."""
+        return shares

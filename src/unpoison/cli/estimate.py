@@ -32,7 +32,9 @@ def estimate(
         str | None,
         typer.Option(
             show_default="emf-star; baseline for a baseline plan",
-            help="emf, emf-star, cemf-star, baseline, ostrich or trimming.",
+            help="emf, emf-star, cemf-star, baseline; or a rival: ostrich, trimming, boxplot, "
+            "isolation-forest, k-means, emf-boxplot, emf-isolation-forest, emf-k-means, with "
+            "parameters as in trimming:side=left,share=0.25.",
         ),
     ] = None,
     statistic: StatisticName = None,

@@ -56,7 +56,7 @@ def _print_frequencies(scores: Any, run: Any) -> None:
         ]
         for name, truth in run.frequencies.items()
     ]
-    print_table(["category", "truth", *(_label(each) for each in scores)], table)
+    print_table(["category", "truth", *(each.label for each in scores)], table)
 
 
 def _print_notes(scores: Any, floor: float, bound: float, plan: Any) -> None:
@@ -101,13 +101,9 @@ def print_scores(scores: Any) -> None:
     if all(math.isnan(each.wasserstein) for each in scores):
         unused.add("wasserstein")
     columns = {name: column for name, column in columns.items() if name not in unused}
-    rows = zip((_label(each) for each in scores), *columns.values(), strict=True)
+    rows = zip((each.label for each in scores), *columns.values(), strict=True)
     heads = ["poisoned" if name == "side" and of_categories else name for name in columns]
     print_table(["method", *heads], [list(row) for row in rows])
-
-
-def _label(line: Any) -> str:
-    return line.method if line.collection == "grouped" else f"{line.method} (ungrouped)"
 
 
 def _number(value: float) -> str:

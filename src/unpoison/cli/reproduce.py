@@ -14,7 +14,10 @@ from unpoison.errors import InvalidParameter
 def reproduce(
     names: Annotated[
         list[str],
-        typer.Argument(help="fig-sw, fig-frequency, fig-frequency-own; or all."),
+        typer.Argument(
+            help="table-1, fig-datasets, fig-gamma, fig-mse, fig-robustness, fig-sw, "
+            "fig-kmeans, fig-frequency, fig-frequency-own, fig-evasion; or all."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for rows, tables and pictures.")
@@ -48,11 +51,12 @@ def reproduce(
 ) -> None:
     """Run experiments, and write their rows (Parquet), tables (Markdown) and pictures (PNG).
 
+    A page, report.html, lays all out beside what the paper says, confirmed or not by this run.
     A run that was stopped goes on where it was: run the same command again.
 
     Example: unpoison reproduce fig-sw --quick
     """
-    from unpoison.experiments import experiments
+    from unpoison.experiments import experiments, markdown, report
     from unpoison.markdown import check_markers, put_between_markers
 
     for option, value in (("--trials", trials), ("--workers", workers)):
@@ -63,23 +67,55 @@ def reproduce(
     for name in chosen:
         if page is not None:
             check_markers(page, name)
-    written = {}
+    sections = []
     for name, each in chosen.items():
         cells = _cells(each.cells(quick), fast, trials)
-        written[name] = _run(name, each, cells, output, workers, quick)
+        section = _run(name, each, cells, output, workers, quick)
+        sections.append(section)
         if page is not None:
-            put_between_markers(page, name, _tables(written[name]))
+            put_between_markers(page, name, markdown(section.tables))
         if not json:
-            typer.echo(f"# {each.title}\n\n{_tables(written[name])}\n")
-            typer.echo(f"Written: {', '.join(written[name].values())}\n")
+            _show(section)
+    _write(output / "report.html", report(sections, _command(names, quick, fast, trials)).encode())
     if json:
-        import json as encoder
+        _print_json(sections, output)
+    else:
+        typer.echo(f"Written: rows, tables and pictures in {output}, and {output}/report.html.")
 
-        typer.echo(encoder.dumps(written))
+
+def _command(names: list[str], quick: bool, fast: bool, trials: int | None) -> str:
+    options = ["--quick"] * quick + ["--fast"] * fast
+    if trials is not None:
+        options.append(f"--trials {trials}")
+    return " ".join(["unpoison reproduce", *names, *options])
 
 
-def _tables(paths: dict[str, str]) -> str:
-    return Path(paths["md"]).read_text(encoding="utf-8").rstrip()
+def _show(section: Any) -> None:
+    from unpoison.cli.tables import print_table
+
+    typer.echo(f"{section.title}\n")
+    for title, rows in section.tables.items():
+        typer.echo(title)
+        print_table(rows[0], rows[1:])
+        typer.echo("")
+    for claim in section.claims:
+        word = "confirmed" if claim.confirmed else "NOT confirmed"
+        typer.echo(f'"{claim.text}": {word} ({claim.evidence}).')
+    typer.echo("")
+
+
+def _print_json(sections: list[Any], output: Path) -> None:
+    import json as encoder
+    from dataclasses import asdict
+
+    facts = {
+        section.name: {
+            **{kind: str(output / f"{section.name}.{kind}") for kind in ("parquet", "md", "png")},
+            "claims": [asdict(claim) for claim in section.claims],
+        }
+        for section in sections
+    }
+    typer.echo(encoder.dumps({**facts, "report": str(output / "report.html")}))
 
 
 def _cells(cells: list[Any], fast: bool, trials: int | None) -> list[Any]:
@@ -93,22 +129,30 @@ def _cells(cells: list[Any], fast: bool, trials: int | None) -> list[Any]:
 
 def _run(
     name: str, experiment: Any, cells: list[Any], output: Path, workers: int | None, quick: bool
-) -> dict[str, str]:
+) -> Any:
+    """Run what is missing, write rows, tables and picture, and give all that the report needs."""
+    import io
+
     import pyarrow.parquet as pq
 
     from unpoison.cli.progress import progress
-    from unpoison.experiments import draw, markdown, run_cells
-    from unpoison.files import whole_file
+    from unpoison.experiments import Section, markdown, run_cells
     from unpoison.plots import save
 
     with progress(name, sum(cell.trials for cell in dict.fromkeys(cells))) as advance:
         table = run_cells(cells, output / "cells", workers, advance)
-    panels = experiment.panels(quick)
-    text = markdown(panels, table) + "\n"
-    paths = {kind: output / f"{name}.{kind}" for kind in ("parquet", "md", "png")}
-    with whole_file(paths["parquet"]) as file:
-        pq.write_table(table, file)
-    with whole_file(paths["md"]) as file:
-        file.write(text.encode())
-    save(draw(experiment.title, panels, table), paths["png"])
-    return {kind: str(path) for kind, path in paths.items()}
+    rows = io.BytesIO()
+    pq.write_table(table, rows)
+    tables, picture = experiment.tables(table, quick), output / f"{name}.png"
+    _write(output / f"{name}.parquet", rows.getvalue())
+    _write(output / f"{name}.md", (markdown(tables) + "\n").encode())
+    save(experiment.draw(table, quick), picture)
+    claims = experiment.claims(table, quick)
+    return Section(name, experiment.title, picture.read_bytes(), tables, claims)
+
+
+def _write(path: Path, data: bytes) -> None:
+    from unpoison.files import whole_file
+
+    with whole_file(path) as file:
+        file.write(data)

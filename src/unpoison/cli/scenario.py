@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
 from unpoison.files import ReportWriter, check_input, whole_file
 from unpoison.methods import default_method, estimates
 from unpoison.plan import Plan
+from unpoison.population import Population
 from unpoison.protocols import FilterOptions
 from unpoison.reading import read_batches
 from unpoison.reports import fault_kind
 from unpoison.simulation import Crowd, Simulation
 from unpoison.statistic import Statistic
-from unpoison.trials import Trial, run_trials
+from unpoison.trials import Score, Trial, run_trials
 
 DEFAULT_USERS = 100_000
 DRAWN = ("emf-star", "emf", "cemf-star", "baseline")
@@ -104,6 +106,12 @@ class Scenario:
     seeds: np.random.SeedSequence
     options: FilterOptions
     asked: Statistic
+    fast: bool = False
+
+    @cached_property
+    def values(self) -> Any:
+        """One value a user, or a histogram of them where counts are drawn directly."""
+        return Population.of(self.sample.values) if self.fast else self.sample.values
 
     def run(self, methods: list[str]) -> tuple[list[Trial], Simulation]:
         """All methods on all collections, and the last collection."""
@@ -111,7 +119,7 @@ class Scenario:
             try:
                 return run_trials(
                     self.plan,
-                    self.sample.values,
+                    self.values,
                     self.attack,
                     self.byzantine_fraction,
                     methods,
@@ -127,7 +135,7 @@ class Scenario:
     def _work(self, methods: list[str]) -> int:
         """How many users are simulated in all; rivals ask for ungrouped collections too."""
         grouped = 2 if self.plan.protocol == "baseline" else 1
-        rivals = any(method in defences for method in methods)
+        rivals = any(method.partition(":")[0] in defences for method in methods)
         ungrouped = 1 if rivals and len(self.plan.all_groups) > 1 else 0
         return len(self.sample.values) * self.trials * (grouped + ungrouped)
 
@@ -135,18 +143,22 @@ class Scenario:
         self,
         run: Simulation,
         methods: list[str],
+        scores: list[Score] | None,
         reports: Path | None,
         summary: Path | None,
         plot: Path | None,
     ) -> None:
-        """The outputs that were asked for: all of them appear, or none."""
+        """The outputs that were asked for: all of them appear, or none.
+
+        The picture is that of the last fit, or of the `scores` where these are given.
+        """
         with ExitStack() as outputs:
             if reports is not None:
                 self._write_reports(outputs.enter_context(whole_file(reports)), reports)
             if summary is not None:
                 outputs.enter_context(whole_file(summary)).write(run.summary.to_bytes())
             if plot is not None:
-                self._draw(run, methods, plot)
+                self._draw(run, methods, scores, plot)
 
     def _write_reports(self, file: Any, path: Path) -> None:
         """The last collection again, report by report: what a collector's files would look like."""
@@ -166,10 +178,15 @@ class Scenario:
         values, share = self.sample.values, self.byzantine_fraction
         return Crowd.draw(self.plan, values, self.attack, share, stream)
 
-    def _draw(self, run: Simulation, methods: list[str], path: Path) -> None:
-        from unpoison.plots import draw_estimate, save
+    def _draw(
+        self, run: Simulation, methods: list[str], scores: list[Score] | None, path: Path
+    ) -> None:
+        from unpoison.plots import draw_comparison, draw_estimate, save
 
-        fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
         with progress("Drawing"):
+            if scores is not None:
+                save(draw_comparison(scores), path)
+                return
+            fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
             answer = estimates(run.summary, fitted[:1], self.options, self.asked)[fitted[0]]
             save(draw_estimate(answer, run), path)

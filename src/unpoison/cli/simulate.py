@@ -31,7 +31,10 @@ def simulate(
     dataset: Annotated[
         str | None,
         typer.Option(
-            "--dataset", "-d", show_default="taxi", help="beta-2-5, beta-5-2, taxi or covid-19."
+            "--dataset",
+            "-d",
+            show_default="taxi",
+            help="beta-2-5, beta-5-2, taxi, retirement or covid-19.",
         ),
     ] = None,
     values: Annotated[
@@ -64,9 +67,11 @@ def simulate(
             "-a",
             show_default="uniform on the outer quarter of the upper half; on categories "
             "maximal-gain",
-            help="On numbers none, uniform:LOW,HIGH, point:AT or evasion:SHARE, with positions in "
-            "terms of C (end of the report domain), O (true mean), b (square wave); on categories "
-            "none, targets:NAME,NAME, maximal-gain:COUNT or random.",
+            help="On numbers none, uniform:LOW,HIGH, gaussian, beta, triangular (the same ends), "
+            "point:AT, evasion:SHARE, noise, input:VALUE, adaptive:GROUPS or opposite:LOW,HIGH, "
+            "with positions in terms of C (end of the report domain), O (true mean), b (square "
+            "wave); on categories none, targets:NAME,NAME, maximal-gain:COUNT, random or "
+            "input:NAME.",
         ),
     ] = None,
     byzantine_fraction: Annotated[
@@ -86,6 +91,18 @@ def simulate(
             help="Methods of `unpoison estimate`, with commas between.",
         ),
     ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="All methods and defences that fit, beside an oracle that knows who attacks; "
+            "--plot then draws their errors.",
+        ),
+    ] = False,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="Draw counts directly instead of every report."),
+    ] = False,
     statistic: StatisticName = None,
     post_processing: PostProcessing = None,
     side_rule: SideRule = None,
@@ -132,7 +149,11 @@ def simulate(
         refuse_beside("--values", {"dataset": dataset, "users": users})
         sample = read_sample(values, column, _wants_categories(plan, mechanism))
     agreed = _plan(plan, sample, mechanism, epsilon, min_epsilon)
-    names = _methods(methods, agreed)
+    if compare:
+        refuse_beside("--compare", {"methods": methods})
+    if fast:
+        refuse_beside("--fast", {"reports": reports})
+    names = _all_methods(agreed, statistic) if compare else _methods(methods, agreed)
     scenario = Scenario(
         agreed,
         sample,
@@ -142,10 +163,12 @@ def simulate(
         seeds,
         FilterOptions(**options),
         Statistic.of(agreed, statistic, post_processing),
+        fast,
     )
     rows, run = scenario.run(names)
-    scenario.write(run, names, reports, summary, plot)
-    print_outcome(score(rows), rows, run, sample, agreed, json)
+    scores = score(rows)
+    scenario.write(run, names, scores if compare else None, reports, summary, plot)
+    print_outcome(scores, rows, run, sample, agreed, json)
 
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
@@ -199,6 +222,23 @@ def _default_attack(plan: Any) -> str:
     if plan.categorical:
         return DEFAULT_CATEGORY_ATTACK
     return "uniform:" + ",".join(plan.group_mechanisms[0].outer_range)
+
+
+def _all_methods(plan: Any, statistic: str | None) -> list[str]:
+    """The oracle, the schemes, and every defence that can be run here on such a plan."""
+    from unpoison.defences import Keeping, defences
+    from unpoison.protocols import SCHEMES
+    from unpoison.trials import ORACLE
+
+    schemes = SCHEMES if plan.protocol == "dap" else ("baseline",)
+    fitting = [
+        name
+        for name, kind in ((name, defences[name]) for name in defences)
+        if kind.available()
+        and (kind.categorical or not plan.categorical)
+        and (statistic != "distribution" or issubclass(kind, Keeping))
+    ]
+    return [ORACLE, *schemes, *fitting]
 
 
 def _methods(text: str | None, plan: Any) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.errors import InvalidFile
 from unpoison.registry import Registry
 
 DATA_FOLDERS = ("../shared/data",)
@@ -58,14 +59,41 @@ class Dataset(ABC):
 datasets: Registry[type[Dataset]] = Registry("dataset")
 
 
-def data_file(name: str) -> Path | None:
+def data_file(*names: str) -> Path | None:
     """A file of real data, in the folder UNPOISON_DATA or in ../shared/data, if it is there.
 
-    >>> data_file("no-such-file.npy") is None
+    The first folder that has one decides; in it the names, which may be patterns, in their order,
+    and of the files of one pattern the first in the order of the alphabet.
+
+    >>> data_file("no-such-file.npy", "no_such_table_*.csv") is None
     True
     """
     folders = [os.environ.get("UNPOISON_DATA"), *DATA_FOLDERS]
-    for folder in folders:
-        if folder and (path := Path(folder) / name).is_file():
-            return path
+    for folder in filter(None, folders):
+        for name in names:
+            for path in sorted(Path(folder).glob(name)):
+                if path.is_file():
+                    return path
     return None
+
+
+def saved_numbers(path: Path) -> NDArray[np.float64]:
+    """The numbers in a NumPy file, one a user.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "heights.npy")
+    ...     np.save(path, [170, 180])
+    ...     saved_numbers(path).tolist()
+    [170.0, 180.0]
+    """
+    fault = InvalidFile(path, "must be a NumPy file with one column of finite numbers")
+    try:
+        with path.open("rb") as file:
+            numbers = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError):
+        raise fault from None
+    plain = numbers.dtype.kind in "iuf" and numbers.ndim == 1
+    if not plain or not len(numbers) or not np.isfinite(numbers).all():
+        raise fault
+    return np.asarray(numbers, dtype=np.float64)

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from unpoison.datasets.base import Dataset, Sample, data_file, datasets
+from unpoison.datasets.publishers import count_table, covid_deaths
 from unpoison.errors import InvalidFile
 
 FILE = "covid_deaths_ca_female_by_age.csv"
+PUBLISHED = "Provisional_COVID-19_Death*_by_Sex*Age*.csv"
 NAME, COUNT = "age_group", "deaths"
-MIN_GROUPS = 2
 DEATHS_BY_AGE = {
     "0-17 years": 52,
     "1-4 years": 13,
@@ -46,7 +47,7 @@ class Covid19(Dataset):
 
     def draw(self, users: int, rng: np.random.Generator) -> Sample:
         """Each record once, in random order, where that many are asked for; else resample."""
-        path = data_file(FILE)
+        path = data_file(FILE, PUBLISHED)
         table = DEATHS_BY_AGE if path is None else _read(path)
         names, counts = np.array(list(table)), np.array(list(table.values()))
         if users == counts.sum():
@@ -60,16 +61,12 @@ class Covid19(Dataset):
 
 
 def _read(path: Path) -> Mapping[str, int]:
-    """The table in a file: a row for each group, with its name and count."""
+    """The table in a file, the publisher's or one with a row for each group."""
+    if path.name != FILE:
+        return covid_deaths(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [(row[NAME], int(row[COUNT])) for row in csv.DictReader(file)]
     except (OSError, KeyError, TypeError, ValueError, csv.Error):
         raise InvalidFile(path, f"must have the columns {NAME} and {COUNT}") from None
-    table = dict(rows)
-    counts = list(table.values())
-    if len(table) < MIN_GROUPS or "" in table or min(counts) < 0 or not any(counts):
-        raise InvalidFile(path, f"must have at least {MIN_GROUPS} named groups, with counts from 0")
-    if len(table) < len(rows):
-        raise InvalidFile(path, "must have one row a group")
-    return table
+    return count_table(path, rows)

@@ -1,12 +1,19 @@
-"""Taxi: the time of day at which New York's yellow taxis pick people up, in seconds."""
+"""Taxi: the time of day at which New York's yellow taxis pick people up, in seconds.
+
+The paper's range, of 86,340 seconds, suggests whole minutes. Seconds are kept: whole minutes would
+move the normalised mean by 0.0001.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from unpoison.datasets.base import Dataset, Sample, data_file, datasets
+from unpoison.datasets.base import Dataset, Sample, data_file, datasets, saved_numbers
+from unpoison.datasets.publishers import pickup_seconds
+from unpoison.errors import InvalidFile
 
 FILE = "taxi_pickup_seconds.npy"
+PUBLISHED = ("yellow_tripdata*.parquet", "yellow_tripdata*.csv", "*Yellow_Taxi_Trip_Data*.csv")
 SECONDS_A_DAY = 86_400
 PER_MILLE_BY_HOUR = (
     32,
@@ -48,9 +55,12 @@ class Taxi(Dataset):
 
     def draw(self, users: int, rng: np.random.Generator) -> Sample:
         """Resample real times, or spread each hour's share evenly over the hour."""
-        path = data_file(FILE)
+        path = data_file(FILE, *PUBLISHED)
         if path is not None:
-            values = rng.choice(np.load(path, allow_pickle=False), users).astype(np.float64)
+            times = saved_numbers(path) if path.name == FILE else pickup_seconds(path)
+            if times.min() < 0 or times.max() >= SECONDS_A_DAY:
+                raise InvalidFile(path, f"must hold seconds of the day, below {SECONDS_A_DAY}")
+            values = rng.choice(times, users).astype(np.float64)
             source = f"TLC pick-up times, {users} drawn from {path.name}"
         else:
             share = np.array(PER_MILLE_BY_HOUR) / sum(PER_MILLE_BY_HOUR)

@@ -4,4 +4,34 @@ from unpoison.defences.base import Defence, Keeping, decoded_cells, defences
 from unpoison.defences.ostrich import Ostrich
 from unpoison.defences.trimming import Trimming
 
-__all__ = ["Defence", "Keeping", "Ostrich", "Trimming", "decoded_cells", "defences"]
+# isort: split
+from unpoison.defences.boxplot import Boxplot
+from unpoison.defences.by_value import Averaging, Judging, KeepingByValue
+from unpoison.defences.isolation_forest import IsolationForest
+from unpoison.defences.k_means import KMeans
+
+# isort: split
+from unpoison.defences.emf_boxplot import EmfBoxplot
+from unpoison.defences.emf_isolation_forest import EmfIsolationForest
+from unpoison.defences.emf_k_means import EmfKMeans
+from unpoison.defences.probed import Probed, ProbedJudging
+
+__all__ = [
+    "Averaging",
+    "Boxplot",
+    "Defence",
+    "EmfBoxplot",
+    "EmfIsolationForest",
+    "EmfKMeans",
+    "IsolationForest",
+    "Judging",
+    "KMeans",
+    "Keeping",
+    "KeepingByValue",
+    "Ostrich",
+    "Probed",
+    "ProbedJudging",
+    "Trimming",
+    "decoded_cells",
+    "defences",
+]

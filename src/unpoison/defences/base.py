@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +33,16 @@ class Defence(ABC):
     >>> Guess().estimate(summarise(perturb([2.0, 3.0], plan), plan), "guess").mean
     5.0
     """
+
+    categorical: ClassVar[bool] = False
+    """Whether it gives frequencies of categories too."""
+    needs: ClassVar[str | None] = None
+    """A module of an extra, if it needs one."""
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether what it needs is installed."""
+        return cls.needs is None or find_spec(cls.needs) is not None
 
     @abstractmethod
     def mean(self, summary: Summary) -> float:

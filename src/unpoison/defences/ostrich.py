@@ -23,6 +23,8 @@ class Ostrich(Keeping):
     True
     """
 
+    categorical = True
+
     def kept(self, summary: Summary) -> FloatArray:
         """All of them."""
         return summary.counts.astype(np.float64)

@@ -1,20 +1,28 @@
 """Experiments: tables and figures as declared grids, run by one runner and drawn by one plotter."""
 
-from unpoison.experiments.base import Experiment, experiments
+from unpoison.experiments.base import Claim, Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.figure import Panel, draw, markdown
+from unpoison.experiments.report import Section, report
 from unpoison.experiments.runner import run_cells
 
-from unpoison.experiments import frequency, square_wave  # isort: skip
+from unpoison.experiments import frequency, k_means, means, populations, probing, square_wave  # isort: skip
 
 __all__ = [
     "Cell",
+    "Claim",
     "Experiment",
     "Panel",
+    "Section",
     "draw",
     "experiments",
     "frequency",
+    "k_means",
     "markdown",
+    "means",
+    "populations",
+    "probing",
+    "report",
     "run_cells",
     "square_wave",
 ]

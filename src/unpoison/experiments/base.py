@@ -1,13 +1,29 @@
-"""An experiment: a declared grid of cells, and the panels that show it."""
+"""An experiment: a declared grid of cells, the panels that show it, and the claims it checks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.figure import Panel
+from unpoison.experiments.figure import Panel, cells_of, draw
 from unpoison.registry import Registry
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the paper says in words, whether this run bears it out, and by what numbers.
+
+    >>> Claim("γ̂ tends to γ as ε tends to 0", confirmed=True, evidence="0.18 to 0.006").confirmed
+    True
+    """
+
+    text: str
+    confirmed: bool
+    evidence: str
 
 
 class Experiment(ABC):
@@ -32,6 +48,18 @@ class Experiment(ABC):
     @abstractmethod
     def panels(self, quick: bool) -> list[Panel]:
         """What is drawn and tabled."""
+
+    def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
+        """What the paper says about it, checked against the rows."""
+        return []
+
+    def draw(self, table: pa.Table, quick: bool) -> Any:
+        """The picture."""
+        return draw(self.title, self.panels(quick), table)
+
+    def tables(self, table: pa.Table, quick: bool) -> dict[str, list[list[str]]]:
+        """By title, rows of text with the head first."""
+        return {panel.title: cells_of(panel, table) for panel in self.panels(quick)}
 
 
 experiments: Registry[type[Experiment]] = Registry("experiment")

@@ -19,19 +19,28 @@ COLOURS = {
     "emf": "#8250df",
     "emf-star": "#1f6feb",
     "cemf-star": "#1a7f37",
+    "oracle": "#24292f",
 }
 MEASURES = {
     "squared_error": "MSE",
     "gamma_error": "|γ̂ − γ|",
+    "byzantine_fraction": "γ̂",
     "wasserstein": "Wasserstein distance",
     "located": "found exactly",
+    "variance_left": "variance of x̂, left",
+    "variance_right": "variance of x̂, right",
 }
 """What a panel may show, each averaged over trials."""
+SYMBOLS = {"epsilon": "ε", "gamma": "γ"}
+Lines = dict[str, dict[Any, float]]
 
 
 @dataclass(frozen=True)
 class Panel:
     """One measure against one column, for the rows in which some columns have given values.
+
+    There is a line for each value of `by`; rivals have one for either collection. `labels` are what
+    values of columns are called.
 
     >>> panel = Panel("MSE", "squared_error", where={"dataset": "taxi"})
     >>> rows = pa.table({"dataset": ["taxi", "other"], "squared_error": [1.0, 2.0]})
@@ -43,39 +52,52 @@ class Panel:
     measure: str
     where: Mapping[str, Any] = field(default_factory=dict)
     against: str = "epsilon"
+    by: str = "method"
+    labels: Mapping[str, str] = field(default_factory=dict)
     floor: bool = False
     logarithmic: bool = True
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows that the panel is about."""
+        """The rows that the panel is about; a tuple allows any of its values."""
         for column, value in self.where.items():
-            table = table.filter(pc.equal(table[column], value))
+            allowed = list(value) if isinstance(value, tuple) else [value]
+            kind = table[column].type
+            table = table.filter(pc.is_in(table[column], pa.array(allowed, kind)))
         return table
 
-    def lines(self, table: pa.Table) -> dict[str, dict[float, float]]:
-        """Each method's (and collection's) mean of the measure at every place."""
+    def lines(self, table: pa.Table) -> Lines:
+        """Each line's mean of the measure at every place."""
         rows = with_measures(self.rows(table))
-        found: dict[str, dict[float, list[float]]] = {}
-        columns = (rows[name].to_pylist() for name in ("method", "collection", self.against))
-        for method, collection, at, value in zip(
-            *columns, rows[self.measure].to_pylist(), strict=True
+        found: dict[str, dict[Any, list[float]]] = {}
+        columns = (self.by, "collection", self.against, self.measure)
+        for line, collection, at, value in zip(
+            *(rows[name].to_pylist() for name in columns), strict=True
         ):
             if value is not None:
-                name = method if collection == "grouped" else f"{method} (ungrouped)"
+                name = self.labels.get(line, str(line))
+                name = name if collection == "grouped" else f"{name} (ungrouped)"
                 found.setdefault(name, {}).setdefault(at, []).append(value)
-        return {
-            name: {at: float(np.mean(values)) for at, values in sorted(line.items())}
-            for name, line in found.items()
-        }
+        return {name: _means(line) for name, line in found.items()}
 
-    def floors(self, table: pa.Table) -> dict[float, float]:
+    def floors(self, table: pa.Table) -> dict[Any, float]:
         """The mean floor at every place."""
         rows = self.rows(table)
+        found: dict[Any, list[float]] = {}
         pairs = zip(rows[self.against].to_pylist(), rows["floor"].to_pylist(), strict=True)
-        found: dict[float, list[float]] = {}
         for at, floor in pairs:
             found.setdefault(at, []).append(floor)
-        return {at: float(np.mean(floors)) for at, floors in sorted(found.items())}
+        return _means(found)
+
+    def place(self, at: Any) -> str:
+        """What a place on the axis is called."""
+        return self.labels.get(at, f"{at:g}" if isinstance(at, float) else str(at))
+
+
+def _means(line: dict[Any, list[float]]) -> dict[Any, float]:
+    """Numbers in rising order; names in the order in which they come."""
+    numeric = all(isinstance(at, float) for at in line)
+    places = sorted(line) if numeric else list(line)
+    return {at: float(np.mean(line[at])) for at in places}
 
 
 def with_measures(rows: pa.Table) -> pa.Table:
@@ -102,70 +124,87 @@ def draw(title: str, panels: Sequence[Panel], table: pa.Table) -> Any:
     'MSE'
     """
     figure, axes = new_figure(len(panels), width=4.2, height=3.6, across=4)
+    shared = len({panel.by for panel in panels}) == 1
     names: dict[str, Any] = {}
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, panel, table)
         names |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    figure.legend(names.values(), names.keys(), loc="outside lower center", ncols=4, frameon=False)
+        if not shared:
+            axis.legend(frameon=False, fontsize=8)
+    if shared:
+        figure.legend(
+            names.values(), names.keys(), loc="outside lower center", ncols=4, frameon=False
+        )
     figure.suptitle(title, fontsize=12)
     return figure
 
 
 def _draw_panel(axis: Any, panel: Panel, table: pa.Table) -> None:
     lines = panel.lines(table)
+    places = list(panel.floors(table))
+    numeric = all(isinstance(at, float) for at in places)
+    at = {place: place if numeric else number for number, place in enumerate(places)}
     for name, line in lines.items():
-        colour = COLOURS.get(name.removesuffix(" (ungrouped)"))
+        points = {"marker": "o", "markersize": 4, "label": name, "color": _colour(name)}
         style = "--" if name.endswith("(ungrouped)") else "-"
-        axis.plot(
-            list(line),
-            list(line.values()),
-            style,
-            color=colour,
-            marker="o",
-            markersize=4,
-            label=name,
-        )
+        axis.plot([at[place] for place in line], list(line.values()), style, **points)
     if panel.floor:
         floors = panel.floors(table)
-        axis.plot(list(floors), list(floors.values()), ":", color="black", label="floor")
-    places = list(panel.floors(table))
+        axis.plot([at[p] for p in floors], list(floors.values()), ":", color="black", label="floor")
     if places:
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(places, [f"{at:g}" for at in places])
-        axis.minorticks_off()
+        _label_places(axis, panel, at, numeric)
     if panel.logarithmic and any(value > 0 for line in lines.values() for value in line.values()):
         axis.set_yscale("log")
     axis.set_title(panel.title, fontsize=10)
-    axis.set_xlabel(SYMBOLS.get(panel.against, panel.against))
     axis.set_ylabel(MEASURES[panel.measure])
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
 
 
-SYMBOLS = {"epsilon": "ε", "gamma": "γ"}
+def _colour(name: str) -> str | None:
+    return COLOURS.get(name.removesuffix(" (ungrouped)"))
 
 
-def markdown(panels: Sequence[Panel], table: pa.Table) -> str:
-    """A table for each panel: a row a method, a column a place.
+def _label_places(axis: Any, panel: Panel, at: Mapping[Any, Any], numeric: bool) -> None:
+    names = [panel.place(place) for place in at]
+    if numeric and all(place > 0 for place in at):
+        axis.set_xscale("log", base=2)
+    long = max(len(name) for name in names) > 6
+    axis.set_xticks(list(at.values()), names, rotation=30 if long else 0, fontsize=8)
+    axis.minorticks_off()
+    axis.set_xlabel(SYMBOLS.get(panel.against, "" if not numeric else panel.against))
+
+
+def markdown(tables: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """Tables under their titles.
+
+    >>> print(markdown({"Fruit": [["name"], ["apple"]]}))
+    **Fruit**
+    <BLANKLINE>
+    | name |
+    | --- |
+    | apple |
+    """
+    return "\n\n".join(f"**{title}**\n\n{markdown_table(rows)}" for title, rows in tables.items())
+
+
+def cells_of(panel: Panel, table: pa.Table) -> list[list[str]]:
+    """A panel as rows of text, its head first.
 
     >>> rows = {"method": ["emf"], "collection": ["grouped"], "epsilon": [1.0], "floor": [0.1]}
     >>> rows |= {"squared_error": [0.5], "byzantine_fraction": [0.2], "gamma": [0.25]}
     >>> rows |= {"side": ["right"]}
-    >>> print(markdown([Panel("MSE", "squared_error")], pa.table(rows)).splitlines()[-1])
-    | emf | 0.5 |
+    >>> cells_of(Panel("MSE", "squared_error"), pa.table(rows))
+    [['MSE', 'ε = 1'], ['emf', '0.5']]
     """
-    return "\n\n".join(_markdown(panel, table) for panel in panels)
-
-
-def _markdown(panel: Panel, table: pa.Table) -> str:
     lines = panel.lines(table)
     if panel.floor:
         lines = {**lines, "floor": panel.floors(table)}
-    places = sorted({at for line in lines.values() for at in line})
-    sign = SYMBOLS.get(panel.against, panel.against)
-    heads = [MEASURES[panel.measure].replace("|", "\\|"), *(f"{sign} = {at:g}" for at in places)]
+    places = list(panel.floors(table))
+    sign = f"{SYMBOLS[panel.against]} = " if panel.against in SYMBOLS else ""
+    heads = [MEASURES[panel.measure], *(sign + panel.place(at) for at in places)]
     rows = [
         [name, *(f"{line[at]:.3g}" if at in line else "–" for at in places)]
         for name, line in lines.items()
     ]
-    return f"**{panel.title}**\n\n{markdown_table([heads, *rows])}"
+    return [heads, *rows]

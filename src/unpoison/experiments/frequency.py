@@ -16,6 +16,7 @@ ATTACKS = {
 METHODS = ("ostrich", "emf", "emf-star", "cemf-star")
 OWN, MANY = 51_678, 1_000_000
 GAMMA = 0.25
+NAMES = {"squared_error": "error", "gamma_error": "γ̂", "located": "found"}
 FEW_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.25)
 
 
@@ -49,7 +50,7 @@ class Frequencies(Experiment):
         """MSE, |γ̂ − γ|, and how often the poisoned groups were found exactly."""
         return [
             Panel(
-                f"{label}, {self.users:,} users",
+                f"{NAMES[measure]}: {label}, {self.users:,} users",
                 measure,
                 {"attack": attack, "gamma": GAMMA},
                 floor=measure == "squared_error",
@@ -91,7 +92,7 @@ class OwnFrequencies(Frequencies):
         """Also how often few attackers were located, at each ε."""
         few = [
             Panel(
-                f"{label}, ε = {epsilon:g}",
+                f"found: {label}, ε = {epsilon:g}",
                 "located",
                 {"attack": attack, "epsilon": epsilon},
                 against="gamma",

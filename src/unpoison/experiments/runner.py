@@ -41,6 +41,8 @@ def run_cells(
     missing = [cell for cell in wanted if not _path(folder, cell).exists()]
     told(sum(cell.trials for cell in wanted) - sum(cell.trials for cell in missing))
     _run(missing, folder, workers or os.cpu_count() or 1, told)
+    if not wanted:
+        return pa.table({})
     tables = [_read(_path(folder, cell)) for cell in wanted]
     return pa.concat_tables(tables, promote_options="permissive")
 

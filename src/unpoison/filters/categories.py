@@ -25,6 +25,9 @@ from unpoison.types import BoolArray, FloatArray
 SURE = 1e-3
 """How often honest reports alone may look poisoned, at most."""
 PRECISION = 1e-12
+MOST_RULED = 8
+"""How many places the rule decides; of more the largest counts have them, for each takes EM runs
+whose cost an attacker could drive up."""
 POOREST, RICH = 1.25, 1000.0
 """The expected count with the largest `unit_deviance`, and one from which on it is known well."""
 
@@ -146,6 +149,8 @@ class _Search:
         if len(needed) == size:
             return largest
         self.ruled = True
+        if size - len(needed) > MOST_RULED:
+            return largest
         return self.by_rule(needed, falling, size)
 
     def by_rule(self, needed: list[int], falling: list[int], size: int) -> list[int]:

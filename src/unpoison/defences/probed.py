@@ -1,0 +1,141 @@
+"""EMF before another defence: first see whether there is poison that EMF can remove.
+
+Under input manipulation attackers perturb a value of their choice as honest users do, and EMF finds
+hardly any poison (γ̂ of 0.03 to 0.04 in the paper). Then the other defence works on the inputs that
+EM reconstructs, in which the noise of the mechanism is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.buckets import MIN_REPORTS
+from unpoison.defences.base import Defence
+from unpoison.defences.by_value import Averaging, Judging
+from unpoison.defences.checks import is_number
+from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.filters import Solution, maximise
+from unpoison.protocols import FilterOptions, MeanAnalysis, group_weights
+from unpoison.summary import Summary
+from unpoison.trusted import mean_of
+
+EMF = "emf"
+
+
+@dataclass(frozen=True)
+class Probed(Averaging, Defence):
+    """Probes γ̂ by EMF, and leaves reports or reconstructed inputs to `average`.
+
+    γ̂ comes from the group with the smallest ε. Under the `threshold`, EMF* with γ̂ = 0 reconstructs
+    the inputs of each group, and `average` is taken of these; else `filtered_mean`. The means of
+    groups are weighted as the paper's schemes do (`optimal`), and those of tiers by their honest
+    users. Groups with too few reports for EM are left out.
+
+    >>> from unpoison import Plan, simulate
+    >>> class Plain(Probed):
+    ...     def average(self, values, counts):
+    ...         return float(np.average(values, weights=counts))
+    ...     def describe(self):
+    ...         return "The mean of the inputs that EM reconstructs."
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), "none", 0, np.random.default_rng(1))
+    >>> bool(abs(Plain().mean(run.summary) - (-0.4)) < 0.1)
+    True
+    """
+
+    threshold: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise InvalidParameter("threshold", "must be in [0, 1]", repr(self.threshold))
+        super().__post_init__()
+
+    def mean(self, summary: Summary) -> float:
+        """Tier by tier."""
+        parts = [self._tier_mean(analysis) for analysis in _analyses(summary)]
+        means, honest_users = zip(*parts, strict=True)
+        return float(np.average(means, weights=honest_users))
+
+    def evading(self, analysis: MeanAnalysis) -> bool:
+        """Whether EMF finds too little poison to be worth removing."""
+        return analysis.probe.byzantine_fraction < self.threshold
+
+    def filtered_mean(self, analysis: MeanAnalysis, group: int) -> float:
+        """The mean of a group where EMF has found poison: EMF's own."""
+        return analysis.mean(EMF, group)
+
+    def _tier_mean(self, analysis: MeanAnalysis) -> tuple[float, float]:
+        """The mean, and how many honest users it stands for."""
+        summary, groups = analysis.summary, analysis.groups
+        if self.evading(analysis):
+            inputs = reconstructed(analysis)
+            means = [self._input_mean(analysis, group, inputs[group]) for group in groups]
+            gammas = np.zeros(len(groups))
+        else:
+            means = [self.filtered_mean(analysis, group) for group in groups]
+            gammas = np.array([analysis.solution(EMF, g).byzantine_fraction for g in groups])
+        users = summary.users[groups] * (1 - gammas)
+        variances = np.array([summary.plan.group_mechanisms[g].worst_variance for g in groups])
+        weights = group_weights("optimal", summary.reports[groups] * (1 - gammas), users, variances)
+        return float(weights @ np.array(means)), float(users.sum())
+
+    def _input_mean(self, analysis: MeanAnalysis, group: int, found: Solution) -> float:
+        counts = found.honest * float(analysis.summary.reports[group])
+        return self.average(analysis.counts[group].buckets.input_values, counts)
+
+
+class ProbedJudging(Probed, Judging):
+    """The same for defences that leave values out: reports without EMF's poison are judged too.
+
+    >>> from unpoison import Plan, simulate
+    >>> class Small(ProbedJudging):
+    ...     def trusted(self, values, counts):
+    ...         return abs(values) < 2
+    ...     def describe(self):
+    ...         return "The mean of what is small and no poison."
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> bool(abs(Small().mean(run.summary)) < 1)
+    True
+    """
+
+    def filtered_mean(self, analysis: MeanAnalysis, group: int) -> float:
+        """The mean of the trusted among the reports that EMF leaves of a group."""
+        plan = analysis.summary.plan
+        mechanism = plan.group_mechanisms[group]
+        values = mechanism.decode(mechanism.bucket_values(mechanism.grid()))
+        kept = self.kept_of(values, analysis.kept_cells(EMF, group))
+        return mean_of(plan, [group], kept[None])
+
+
+def reconstructed(analysis: MeanAnalysis) -> dict[int, Solution]:
+    """The inputs of each group by EMF* with γ̂ = 0, which is EM that trusts everybody.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), "none", 0, np.random.default_rng(1))
+    >>> found = reconstructed(MeanAnalysis(run.summary, [0], FilterOptions()))
+    >>> round(float(found[0].honest.sum()), 6)
+    1.0
+    """
+    problems = [
+        analysis.counts[group].emf_star(np.zeros_like(analysis.supports[group]), 0.0)
+        for group in analysis.groups
+    ]
+    runs = maximise(problems, analysis.options.max_iterations)
+    return dict(zip(analysis.groups, runs, strict=True))
+
+
+def _analyses(summary: Summary) -> list[MeanAnalysis]:
+    """One a tier, of the groups that have enough reports for EM."""
+    plan, enough = summary.plan, summary.reports >= MIN_REPORTS
+    tiers = [plan.tier_groups(tier) for tier in range(len(plan.all_tiers))]
+    present = [[group for group in tier if enough[group]] for tier in tiers]
+    if not any(present):
+        most = int(summary.reports.max())
+        raise NotEnoughData(
+            f"EMF needs a group of at least {MIN_REPORTS} reports; the largest has {most}"
+        )
+    return [MeanAnalysis(summary, groups, FilterOptions()) for groups in present if groups]

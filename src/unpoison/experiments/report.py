@@ -1,0 +1,96 @@
+"""One page with every figure, table and claim of a run."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unpoison.experiments.base import Claim
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+img { background: #fff; height: auto; max-width: 100%; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+th, td { border-bottom: 1px solid #8884; padding: 0.2rem 0.8rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+.claims td { text-align: left; vertical-align: top; }
+.yes { color: #1a7f37; font-weight: 600; } .no { color: #d1242f; font-weight: 600; }
+.wide { overflow-x: auto; }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment: its picture (PNG), its tables by title, and its claims.
+
+    >>> Section("fig-sw", "Fig. SW", b"").claims
+    []
+    """
+
+    name: str
+    title: str
+    picture: bytes
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+
+
+def report(sections: Sequence[Section], how: str) -> str:
+    """The page, with pictures in it: one file that can be sent around.
+
+    >>> claim = Claim("γ̂ tends to γ", confirmed=False, evidence="0.2 at ε = 1/16")
+    >>> page = report([Section("x", "An experiment", b"", claims=[claim])], "x --quick")
+    >>> "An experiment" in page, "not confirmed" in page
+    (True, True)
+    """
+    body = "\n".join(_section(section) for section in sections)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>unpoison: reproduction</title><style>{STYLE}</style></head>\n"
+        f"<body><h1>Reproduction</h1><p>Made by <code>{html.escape(how)}</code>.</p>\n"
+        f"{_summary(sections)}\n{body}\n</body></html>\n"
+    )
+
+
+def _summary(sections: Sequence[Section]) -> str:
+    """All claims at a glance."""
+    rows = [
+        f'<tr><td><a href="#{section.name}">{section.name}</a></td>{_cells(claim)}</tr>'
+        for section in sections
+        for claim in section.claims
+    ]
+    if not rows:
+        return ""
+    heads = "<tr><th>experiment</th><th>the paper says</th><th>this run</th><th>by</th></tr>"
+    table = f'<table class="claims">{heads}{"".join(rows)}</table>'
+    return f'<h2>What the paper says</h2><div class="wide">{table}</div>'
+
+
+def _cells(claim: Claim) -> str:
+    kind, word = ("yes", "confirmed") if claim.confirmed else ("no", "not confirmed")
+    return (
+        f'<td>{html.escape(claim.text)}</td><td class="{kind}">{word}</td>'
+        f"<td>{html.escape(claim.evidence)}</td>"
+    )
+
+
+def _section(section: Section) -> str:
+    picture = base64.b64encode(section.picture).decode()
+    image = f'<img alt="{html.escape(section.title)}" src="data:image/png;base64,{picture}">'
+    tables = "".join(_table(title, rows) for title, rows in section.tables.items())
+    detail = f"<details><summary>Tables</summary>{tables}</details>" if tables else ""
+    return f'<h2 id="{section.name}">{html.escape(section.title)}</h2>{image}{detail}'
+
+
+def _table(title: str, rows: list[list[str]]) -> str:
+    head, *others = ["".join(_cell(cell, row is rows[0]) for cell in row) for row in rows]
+    lines = "".join(f"<tr>{row}</tr>" for row in [head, *others])
+    return f'<h3>{html.escape(title)}</h3><div class="wide"><table>{lines}</table></div>'
+
+
+def _cell(text: str, head: bool) -> str:
+    tag = "th" if head else "td"
+    return f"<{tag}>{html.escape(text)}</{tag}>"
