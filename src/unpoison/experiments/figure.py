@@ -31,6 +31,7 @@ MEASURES = {
     "variance_right": "variance of x̂, right",
 }
 """What a panel may show, each averaged over trials."""
+SHARES = ("located",)
 SYMBOLS = {"epsilon": "ε", "gamma": "γ"}
 Lines = dict[str, dict[Any, float]]
 
@@ -155,6 +156,8 @@ def _draw_panel(axis: Any, panel: Panel, table: pa.Table) -> None:
         _label_places(axis, panel, at, numeric)
     if panel.logarithmic and any(value > 0 for line in lines.values() for value in line.values()):
         axis.set_yscale("log")
+    if panel.measure in SHARES:
+        axis.set_ylim(0, 1.05)
     axis.set_title(panel.title, fontsize=10)
     axis.set_ylabel(MEASURES[panel.measure])
     axis.grid(alpha=0.25)
