@@ -24,11 +24,6 @@ USERS = 300
 SHORT = {"mechanism": "piecewise", "epsilon": 1.0, "min_epsilon": 0.25, "low": 0, "high": 100}
 
 
-@pytest.fixture
-def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with one good file of each kind, and an old file where output will go."""

@@ -21,11 +21,6 @@ from unpoison.trials import oracle_estimate, run_trials, score
 RUN = ("--users", "20000", "--epsilon", "0.5", "--min-epsilon", "0.25", "--seed", "1", "--fast")
 
 
-@pytest.fixture
-def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

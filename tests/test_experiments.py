@@ -35,11 +35,6 @@ CATEGORIES = Cell(
 )
 
 
-@pytest.fixture
-def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -19,11 +19,6 @@ DRINKS = ("tea", "coffee", "herbal tea")
 SHARES = (0.6, 0.3, 0.1)
 
 
-@pytest.fixture
-def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Values of both kinds, with a plan for each, and old files where output will go."""

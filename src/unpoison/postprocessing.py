@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -60,3 +60,15 @@ def post_process(frequencies: FloatArray, name: str = DEFAULT_POST_PROCESSING) -
     """
     check_name("post_processing", name, POST_PROCESSING)
     return POST_PROCESSING[name](frequencies)
+
+
+def post_process_named(
+    frequencies: Mapping[str, float], name: str = DEFAULT_POST_PROCESSING
+) -> dict[str, float]:
+    """The same for frequencies by category.
+
+    >>> post_process_named({"tea": 1.25, "milk": -0.25}, "clip")
+    {'tea': 1.0, 'milk': 0.0}
+    """
+    processed = post_process(np.array(list(frequencies.values())), name)
+    return dict(zip(frequencies, processed.tolist(), strict=True))

@@ -68,6 +68,12 @@ class Summary:
             return float(self.users[::2].sum())
         return float(self.users.sum())
 
+    @property
+    def tiers_with_reports(self) -> list[list[int]]:
+        """The groups of every tier that somebody is in."""
+        tiers = [list(self.plan.tier_groups(tier)) for tier in range(len(self.plan.all_tiers))]
+        return [groups for groups in tiers if self.counts[groups].any()]
+
     def sum(self, group: int) -> float:
         """The sum of a group's reports."""
         return self.sums[group] / FIXED_POINT

@@ -16,7 +16,7 @@ from unpoison.distribution import wasserstein
 from unpoison.estimate import Estimate
 from unpoison.methods import canonical, estimates
 from unpoison.plan import Plan
-from unpoison.postprocessing import post_process
+from unpoison.postprocessing import post_process_named
 from unpoison.protocols import FilterOptions
 from unpoison.protocols.trust import trust_everybody
 from unpoison.sides import SIDES
@@ -221,15 +221,11 @@ def oracle_estimate(run: Simulation, asked: Statistic | None = None) -> Estimate
     summary = run.honest_summary or run.summary
     asked = asked or Statistic.of(summary.plan)
     answer = defences["ostrich"]().estimate(summary, ORACLE, asked)
-    tiers = [list(summary.plan.tier_groups(t)) for t in range(len(summary.plan.all_tiers))]
-    trusted = trust_everybody(
-        summary, [groups for groups in tiers if summary.reports[groups].any()]
-    )
+    trusted = trust_everybody(summary, summary.tiers_with_reports)
     if trusted.frequencies is None:
         return replace(answer, mean=trusted.mean)
-    raw = np.array(list(trusted.frequencies.values()))
-    processed = post_process(raw, asked.post_processing).tolist()
-    return replace(answer, frequencies=dict(zip(trusted.frequencies, processed, strict=True)))
+    processed = post_process_named(trusted.frequencies, asked.post_processing)
+    return replace(answer, frequencies=processed)
 
 
 def _row(

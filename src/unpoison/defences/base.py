@@ -138,7 +138,7 @@ def decoded_cells(summary: Summary) -> FloatArray:
     True
     """
     parts = summary.plan.group_mechanisms
-    return np.stack([part.decode(part.bucket_values(part.grid())) for part in parts])
+    return np.stack([part.decoded_cells() for part in parts])
 
 
 def _cannot_give(defence: Defence, what: str) -> InvalidParameter:

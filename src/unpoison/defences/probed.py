@@ -104,8 +104,7 @@ class ProbedJudging(Probed, Judging):
     def filtered_mean(self, analysis: MeanAnalysis, group: int) -> float:
         """The mean of the trusted among the reports that EMF leaves of a group."""
         plan = analysis.summary.plan
-        mechanism = plan.group_mechanisms[group]
-        values = mechanism.decode(mechanism.bucket_values(mechanism.grid()))
+        values = plan.group_mechanisms[group].decoded_cells()
         kept = self.kept_of(values, analysis.kept_cells(EMF, group))
         return mean_of(plan, [group], kept[None])
 

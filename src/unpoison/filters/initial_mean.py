@@ -52,8 +52,7 @@ def pessimistic_mean(
     """
     check_gamma_sup(gamma_sup)
     kept = without_extremes(cell_counts, side, gamma_sup)
-    values = mechanism.decode(mechanism.bucket_values(mechanism.grid()))
-    mean = float(kept @ values / kept.sum())
+    mean = float(kept @ mechanism.decoded_cells() / kept.sum())
     return min(max(mean, mechanism.input_low), mechanism.input_high)
 
 

@@ -147,6 +147,10 @@ class Mechanism(ABC):
         middles: FloatArray = (edges[1:] + edges[:-1]) / 2
         return middles - 0.5 if self.discrete else middles
 
+    def decoded_cells(self) -> FloatArray:
+        """The decoded value of the report that stands for each cell of the grid."""
+        return self.decode(self.bucket_values(self.grid()))
+
     def check_inputs(self, values: FloatArray) -> None:
         """Refuse inputs outside the domain, without repeating them."""
         outside = ~((values >= self.input_low) & (values <= self.input_high))

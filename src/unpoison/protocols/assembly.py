@@ -10,7 +10,7 @@ import numpy as np
 
 from unpoison.distribution import Distribution, mixture
 from unpoison.estimate import Byzantine, Estimate, GroupEstimate, Histogram, TierEstimate, numbers
-from unpoison.postprocessing import post_process
+from unpoison.postprocessing import post_process_named
 from unpoison.protocols.analysis import Analysis
 from unpoison.protocols.trust import Trust, trust_everybody
 from unpoison.protocols.verdict import verdict
@@ -139,11 +139,8 @@ def _answer(tiers: list[TierEstimate], asked: Statistic) -> dict[str, Any]:
     if tiers[0].frequencies is None:
         return {"mean": float(weights @ [tier.mean for tier in tiers])}
     raw = weights @ np.array([list((tier.frequencies or {}).values()) for tier in tiers])
-    processed = post_process(raw, asked.post_processing).tolist()
-    return {
-        "mean": math.nan,
-        "frequencies": dict(zip(tiers[0].frequencies, processed, strict=True)),
-    }
+    named = dict(zip(tiers[0].frequencies, raw.tolist(), strict=True))
+    return {"mean": math.nan, "frequencies": post_process_named(named, asked.post_processing)}
 
 
 def _trusted(summary: Summary, analyses: list[Analysis], asked: Statistic) -> Trust:
@@ -151,9 +148,8 @@ def _trusted(summary: Summary, analyses: list[Analysis], asked: Statistic) -> Tr
     trusted = trust_everybody(summary, [analysis.groups for analysis in analyses])
     if trusted.frequencies is None:
         return trusted
-    raw = np.array(list(trusted.frequencies.values()))
-    processed = post_process(raw, asked.post_processing).tolist()
-    return replace(trusted, frequencies=dict(zip(trusted.frequencies, processed, strict=True)))
+    processed = post_process_named(trusted.frequencies, asked.post_processing)
+    return replace(trusted, frequencies=processed)
 
 
 def _unfiltered(trusted: Trust) -> dict[str, Any]:

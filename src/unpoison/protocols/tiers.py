@@ -36,9 +36,7 @@ def analyses(summary: Summary, options: FilterOptions) -> list[Analysis]:
     >>> [analysis.groups for analysis in analyses(run.summary, FilterOptions())]
     [[0, 1]]
     """
-    plan, reports = summary.plan, summary.reports
-    tiers = [plan.tier_groups(tier) for tier in range(len(plan.all_tiers))]
-    present = [groups for groups in tiers if reports[list(groups)].any()]
+    present = summary.tiers_with_reports
     if not present:
         raise NotEnoughData("an estimate needs reports; received none")
     return [analysis_of(summary, groups, options) for groups in present]

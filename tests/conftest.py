@@ -1,0 +1,13 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import pytest
+
+from command import Command
+
+
+@pytest.fixture
+def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line, called in this process."""
+    return Command(capsys)
