@@ -10,7 +10,7 @@ from typing import Any
 from unpoison.defences import Defence, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
-from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap
+from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap_together
 from unpoison.registry import check_name
 from unpoison.statistic import Statistic
 from unpoison.summary import Summary
@@ -100,15 +100,36 @@ def estimates(
     >>> list(estimates(run.summary, ["emf", "ostrich"]))
     ['emf', 'ostrich']
     """
+    return estimates_together([summary], methods, options, asked)[0]
+
+
+def estimates_together(
+    summaries: Sequence[Summary],
+    methods: Sequence[str],
+    options: FilterOptions | None = None,
+    asked: Statistic | None = None,
+) -> list[dict[str, Estimate]]:
+    """Several methods on several summaries: EM runs of all of them share batches.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3)
+    >>> runs = [simulate(plan, values, rng=np.random.default_rng(seed)) for seed in (1, 2)]
+    >>> [list(found) for found in estimates_together([run.summary for run in runs], ["emf"])]
+    [['emf'], ['emf']]
+    """
     names = [canonical(method) for method in methods]
     schemes = [name for name in names if name in SCHEMES]
-    found = estimate_dap(summary, schemes, options, asked) if schemes else {}
-    if "baseline" in names:
-        found["baseline"] = estimate_baseline(summary, options, asked)
-    for name in names:
-        if name.partition(":")[0] in defences:
-            found[name] = parsed_defence(name).estimate(summary, name, asked)
-    return {name: found[name] for name in names}
+    found: list[dict[str, Estimate]] = [{} for _ in summaries]
+    if schemes:
+        found = estimate_dap_together(summaries, schemes, options, asked)
+    for summary, answers in zip(summaries, found, strict=True):
+        if "baseline" in names:
+            answers["baseline"] = estimate_baseline(summary, options, asked)
+        for name in names:
+            if name.partition(":")[0] in defences:
+                answers[name] = parsed_defence(name).estimate(summary, name, asked)
+    return [{name: answers[name] for name in names} for answers in found]
 
 
 def estimate_summary(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from unpoison.attacks import Attack
 from unpoison.defences import defences
 from unpoison.distribution import wasserstein
 from unpoison.estimate import Estimate
-from unpoison.methods import canonical, estimates
+from unpoison.methods import canonical, estimates_together
 from unpoison.plan import Plan
 from unpoison.postprocessing import post_process_named
 from unpoison.protocols import FilterOptions
@@ -26,7 +26,9 @@ from unpoison.statistic import Statistic
 GROUPED, UNGROUPED = "grouped", "ungrouped"
 ORACLE = "oracle"
 """A method of simulations only: it knows who attacks, and trusts the others."""
-Answers = Callable[[Simulation], Iterator[tuple[Estimate, float]]]
+Timed = list[tuple[Estimate, float]]
+AT_ONCE = 10
+"""How many trials share their work: enough to gain, few enough to hold in memory."""
 
 
 @dataclass(frozen=True)
@@ -147,67 +149,72 @@ def run_trials(
     [('emf-star', 'grouped'), ('ostrich', 'grouped'), ('ostrich', 'ungrouped')]
     """
 
-    def estimator(chosen: list[str]) -> Answers:
-        return (_together if shared else _one_by_one)(chosen, options, asked)
+    def collect(of: Plan, stream: np.random.Generator) -> Simulation:
+        return simulate(of, values, attack, byzantine_fraction, stream, advance=advance)
+
+    def answers(runs: list[Simulation], chosen: list[str]) -> list[Timed]:
+        return (_together if shared else _one_by_one)(runs, chosen, options, asked)
 
     names = [method if method == ORACLE else canonical(method) for method in methods]
     rivals = [name for name in names if name.partition(":")[0] in defences]
     rows: list[Trial] = []
-    for trial, stream in enumerate((rng or np.random.default_rng()).spawn(trials)):
-        first, second = stream.spawn(2)
-        run = simulate(plan, values, attack, byzantine_fraction, first, advance=advance)
-        rows += _rows(trial, GROUPED, run, run, estimator(names))
-        if rivals and len(plan.all_groups) > 1:
-            alone = simulate(
-                ungrouped(plan), values, attack, byzantine_fraction, second, advance=advance
-            )
-            rows += _rows(trial, UNGROUPED, alone, run, estimator(rivals))
+    streams = [each.spawn(2) for each in (rng or np.random.default_rng()).spawn(trials)]
+    both = bool(rivals) and len(plan.all_groups) > 1
+    for first in range(0, trials, AT_ONCE if shared else 1):
+        lot = streams[first : first + (AT_ONCE if shared else 1)]
+        runs = [collect(plan, stream) for stream, _ in lot]
+        alone = [collect(ungrouped(plan), stream) for _, stream in lot] if both else []
+        found = answers(runs, names)
+        found_alone = answers(alone, rivals) if both else [[] for _ in lot]
+        for place, run in enumerate(runs):
+            rows += [_row(first + place, GROUPED, run, run, *each) for each in found[place]]
+            rows += [
+                _row(first + place, UNGROUPED, alone[place], run, *each)
+                for each in found_alone[place]
+            ]
     return rows, run
 
 
-def _rows(
-    trial: int, collection: str, run: Simulation, grouped: Simulation, answers: Answers
-) -> list[Trial]:
-    return [
-        _row(trial, collection, run, grouped, answer, seconds) for answer, seconds in answers(run)
-    ]
-
-
 def _one_by_one(
-    names: list[str], options: FilterOptions | None, asked: Statistic | None
-) -> Answers:
-    """Each method by itself, with its time."""
-
-    def answers(run: Simulation) -> Iterator[tuple[Estimate, float]]:
-        for name in names:
-            started = time.perf_counter()
-            (answer,) = _estimates(run, [name], options, asked)
-            yield answer, time.perf_counter() - started
-
-    return answers
-
-
-def _together(names: list[str], options: FilterOptions | None, asked: Statistic | None) -> Answers:
-    """All methods at once, where those of the paper share their work; without times."""
-
-    def answers(run: Simulation) -> Iterator[tuple[Estimate, float]]:
-        for answer in _estimates(run, names, options, asked):
-            yield answer, math.nan
-
-    return answers
-
-
-def _estimates(
-    run: Simulation,
+    runs: list[Simulation],
     names: list[str],
     options: FilterOptions | None,
     asked: Statistic | None,
-) -> list[Estimate]:
+) -> list[Timed]:
+    """Each method by itself, with its time."""
+
+    def timed(run: Simulation, name: str) -> tuple[Estimate, float]:
+        started = time.perf_counter()
+        ((answer,),) = _estimates([run], [name], options, asked)
+        return answer, time.perf_counter() - started
+
+    return [[timed(run, name) for name in names] for run in runs]
+
+
+def _together(
+    runs: list[Simulation],
+    names: list[str],
+    options: FilterOptions | None,
+    asked: Statistic | None,
+) -> list[Timed]:
+    """All methods on all collections at once, sharing their work; without times."""
+    found = _estimates(runs, names, options, asked)
+    return [[(answer, math.nan) for answer in answers] for answers in found]
+
+
+def _estimates(
+    runs: list[Simulation],
+    names: list[str],
+    options: FilterOptions | None,
+    asked: Statistic | None,
+) -> list[list[Estimate]]:
     """Those of the methods on all reports, that of the oracle on the honest ones."""
-    found = estimates(run.summary, [name for name in names if name != ORACLE], options, asked)
+    methods = [name for name in names if name != ORACLE]
+    found = estimates_together([run.summary for run in runs], methods, options, asked)
     if ORACLE in names:
-        found[ORACLE] = oracle_estimate(run, asked)
-    return [found[name] for name in names]
+        for run, answers in zip(runs, found, strict=True):
+            answers[ORACLE] = oracle_estimate(run, asked)
+    return [[answers[name] for name in names] for answers in found]
 
 
 def oracle_estimate(run: Simulation, asked: Statistic | None = None) -> Estimate:
@@ -260,7 +267,7 @@ def squared_error(answer: Estimate, run: Simulation) -> float:
 
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(2000, 0.25)
     >>> run = simulate(plan, values, "none", 0, np.random.default_rng(1))
-    >>> answer = estimates(run.summary, ["ostrich"])["ostrich"]
+    >>> answer = oracle_estimate(run)
     >>> squared_error(answer, run) == (answer.mean - 0.25) ** 2
     True
     """

@@ -4,8 +4,9 @@ from unpoison.filters.categories import Located, locate, support_deviance
 from unpoison.filters.em import MAX_ITERATIONS, Problem, Solution, maximise, tolerance
 from unpoison.filters.emf import GroupCounts
 from unpoison.filters.initial_mean import middle_of_inputs, pessimistic_mean, smoothed_mean
-from unpoison.filters.probing import Probe, probe
+from unpoison.filters.probing import Probe, probe, probing
 from unpoison.filters.shared import shared_histogram
+from unpoison.filters.stages import Stages, run_stages
 from unpoison.filters.steps import Free, Given, Imposed, Smoothed
 
 __all__ = [
@@ -19,11 +20,14 @@ __all__ = [
     "Problem",
     "Smoothed",
     "Solution",
+    "Stages",
     "locate",
     "maximise",
     "middle_of_inputs",
     "pessimistic_mean",
     "probe",
+    "probing",
+    "run_stages",
     "shared_histogram",
     "smoothed_mean",
     "support_deviance",

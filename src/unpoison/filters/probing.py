@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unpoison.filters.em import MAX_ITERATIONS, Solution, maximise
+from unpoison.filters.em import MAX_ITERATIONS, Solution
 from unpoison.filters.emf import GroupCounts
+from unpoison.filters.stages import Stages, run_stages
 from unpoison.registry import check_name
 from unpoison.sides import SIDES
 
@@ -61,8 +62,24 @@ def probe(
     >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
     ('right', True)
     """
-    problems = [group.emf(group.support(side, initial_means[side])) for side in SIDES]
-    left, right = maximise(problems, max_iterations)
+    (found,) = run_stages([probing(group, initial_means, rule)], max_iterations)
+    return found
+
+
+def probing(
+    group: GroupCounts, initial_means: dict[str, float], rule: str = "variance"
+) -> Stages[Probe]:
+    """The same as work that can go on beside other work.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> work = probing(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> run_stages([work])[0].side
+    'right'
+    """
+    left, right = yield [group.emf(group.support(side, initial_means[side])) for side in SIDES]
     return Probe(SIDES[preferred(left, right, rule)], {"left": left, "right": right})
 
 

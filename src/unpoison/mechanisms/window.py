@@ -76,9 +76,9 @@ class WindowMechanism(Mechanism):
         """E[y²] − E[y]² of the report, in units of the decoded value."""
         values = np.asarray(values, dtype=np.float64)
         start = self.window_start(values)
-        excess = (self.inside - self.outside) / 3
+        excess = (self.inside - self.outside) * self.width
         whole = self.outside * (self.output_high**3 - self.output_low**3) / 3
-        second = whole + excess * ((start + self.width) ** 3 - start**3)
+        second = whole + excess * (start * (start + self.width) + self.width**2 / 3)
         mean = self.offset + self.slope * values
         result: FloatArray = (second - mean**2) / self.slope**2
         return result

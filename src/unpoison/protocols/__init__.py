@@ -2,7 +2,7 @@
 
 from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.baseline import estimate_baseline
-from unpoison.protocols.dap import aggregate, estimate_dap
+from unpoison.protocols.dap import aggregate, estimate_dap, estimate_dap_together
 from unpoison.protocols.frequencies import FrequencyAnalysis
 from unpoison.protocols.means import MeanAnalysis
 from unpoison.protocols.options import FilterOptions
@@ -20,6 +20,7 @@ __all__ = [
     "combined_variance",
     "estimate_baseline",
     "estimate_dap",
+    "estimate_dap_together",
     "group_weights",
     "minimal_variance",
 ]

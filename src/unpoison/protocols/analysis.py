@@ -1,8 +1,9 @@
 """Stages 3 and 4 of DAP for the users of one budget: probing, then a statistic of each group.
 
 The three schemes share their work: EMF is run once for all, and problems that do not wait for one
-another run side by side in one EM batch. Numbers and categories differ only in where poison may be
-(a side, or located categories) and in what is read off the rest (a mean, or frequencies).
+another run side by side in one EM batch, with those of other tiers and other collections. Numbers
+and categories differ only in where poison may be (a side, or located categories) and in what is
+read off the rest (a mean, or frequencies).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unpoison.estimate import Picture, numbers
-from unpoison.filters import GroupCounts, Problem, Solution, maximise
+from unpoison.filters import GroupCounts, Problem, Solution, Stages, run_stages
 from unpoison.protocols.options import FilterOptions
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
@@ -62,6 +63,7 @@ class Analysis(ABC):
         )
         self.counts = {group: GroupCounts.of(summary, group) for group in self.groups}
         self._solved: dict[str, dict[int, Solution]] = {}
+        self._ready: set[str] = set()
 
     @property
     def probing_group(self) -> int:
@@ -103,9 +105,24 @@ class Analysis(ABC):
     def evidence(self) -> dict[str, Any]:
         """Why it is taken to be there."""
 
+    def probing(self) -> Stages[None]:
+        """The EM runs that `probe` rests on, where these can go on beside others."""
+        yield from ()
+
+    def reading(self, scheme: str) -> Stages[None]:
+        """The EM runs that a scheme's `statistic` needs after the filter."""
+        yield from ()
+
     def solve(self, schemes: Iterable[str]) -> None:
-        """Run what the schemes need and has not been run: EMF and EMF* together, then CEMF*."""
-        wanted = set(schemes) - set(self._solved)
+        """Run what the schemes need and has not been run."""
+        run_stages([self.stages(schemes)], self.options.max_iterations)
+
+    def stages(self, schemes: Iterable[str]) -> Stages[None]:
+        """Probing, then EMF and EMF* together, then CEMF*, then what statistics need."""
+        wanted = set(schemes) - self._ready
+        if not wanted:
+            return
+        yield from self.probing()
         problems: dict[tuple[str, int], Problem] = {}
         if wanted & {"emf", "cemf-star"} and "emf" not in self._solved:
             others = [group for group in self.groups if group != self.probing_group]
@@ -113,10 +130,14 @@ class Analysis(ABC):
             self._solved["emf"] = {self.probing_group: self.probe.solution}
         if "emf-star" in wanted:
             problems |= {("emf-star", g): self.starred(g) for g in self.groups}
-        self._run(problems)
+        yield from self._filtering(problems)
         if "cemf-star" in wanted:
             found = self._solved["emf"]
-            self._run({("cemf-star", g): self.concentrated(g, found[g]) for g in self.groups})
+            last = {("cemf-star", g): self.concentrated(g, found[g]) for g in self.groups}
+            yield from self._filtering(last)
+        self._ready |= wanted
+        for scheme in sorted(wanted):
+            yield from self.reading(scheme)
 
     def solution(self, scheme: str, group: int) -> Solution:
         """x̂ and ŷ of one group."""
@@ -157,7 +178,7 @@ class Analysis(ABC):
             poison=binned(solution.poison),
         )
 
-    def _run(self, problems: dict[tuple[str, int], Problem]) -> None:
-        solutions = maximise(list(problems.values()), self.options.max_iterations)
+    def _filtering(self, problems: dict[tuple[str, int], Problem]) -> Stages[None]:
+        solutions = yield list(problems.values())
         for (scheme, group), solution in zip(problems, solutions, strict=True):
             self._solved.setdefault(scheme, {})[group] = solution

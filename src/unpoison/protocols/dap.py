@@ -13,6 +13,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
+from unpoison.filters import run_stages
 from unpoison.plan import Plan
 from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.assembly import (
@@ -45,14 +46,39 @@ def estimate_dap(
     >>> bool(abs(estimate_dap(run.summary)["emf-star"].mean - run.truth) < 0.05)
     True
     """
+    return estimate_dap_together([summary], schemes, options, asked)[0]
+
+
+def estimate_dap_together(
+    summaries: Sequence[Summary],
+    schemes: Sequence[str] = SCHEMES,
+    options: FilterOptions | None = None,
+    asked: Statistic | None = None,
+) -> list[dict[str, Estimate]]:
+    """The same for several collections, whose EM runs share batches.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3)
+    >>> runs = [simulate(plan, values, rng=np.random.default_rng(seed)) for seed in (1, 2)]
+    >>> together = estimate_dap_together([run.summary for run in runs], ["emf"])
+    >>> together[1]["emf"] == estimate_dap(runs[1].summary, ["emf"])["emf"]
+    True
+    """
     for scheme in schemes:
         check_name("method", scheme, SCHEMES)
-    _require_dap(summary.plan)
-    options, asked = options or FilterOptions(), asked or Statistic.of(summary.plan)
-    tiers = analyses(summary, options)
-    for analysis in tiers:
-        analysis.solve(schemes)
-    return {scheme: _estimate(summary, scheme, tiers, options, asked) for scheme in schemes}
+    for summary in summaries:
+        _require_dap(summary.plan)
+    options = options or FilterOptions()
+    tiers = [analyses(summary, options) for summary in summaries]
+    works = [analysis.stages(schemes) for each in tiers for analysis in each]
+    run_stages(works, options.max_iterations)
+    return [
+        {
+            scheme: _estimate(summary, scheme, each, options, asked or Statistic.of(summary.plan))
+            for scheme in schemes
+        }
+        for summary, each in zip(summaries, tiers, strict=True)
+    ]
 
 
 def aggregate(analysis: Analysis, scheme: str, weights: str) -> TierResult:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.filters import GroupCounts, Probe, Problem, Solution, maximise, probe
+from unpoison.filters import GroupCounts, Probe, Problem, Solution, Stages, probing, run_stages
 from unpoison.protocols.analysis import Analysis
 from unpoison.types import BoolArray, FloatArray
 
@@ -27,10 +27,18 @@ class MeanAnalysis(Analysis):
     @cached_property
     def probe(self) -> Probe:
         """Stage 3: the poisoned side, γ̂ and ŷ."""
+        (found,) = run_stages([self._probing()], self.options.max_iterations)
+        return found
+
+    def probing(self) -> Stages[None]:
+        """EMF on both sides, unless it was run."""
+        if "probe" not in vars(self):
+            self.probe = yield from self._probing()
+
+    def _probing(self) -> Stages[Probe]:
         group = self.probing_group
         means = self.options.initial_means(self.summary, group)
-        rule, bound = self.options.side_rule, self.options.max_iterations
-        return probe(self.counts[group], means, rule, bound)
+        return probing(self.counts[group], means, self.options.side_rule)
 
     @cached_property
     def supports(self) -> dict[int, BoolArray]:
@@ -51,7 +59,7 @@ class MeanAnalysis(Analysis):
 
     def mean(self, scheme: str, group: int) -> float:
         """The group's mean, normalised: M_t (Eq. M_t), or by EMS where reports are biased (SW)."""
-        if self.counts[group].buckets.mechanism.unbiased:
+        if self._unbiased:
             return self._decoded_mean(scheme, group)
         return self._smoothed(scheme)[group].mean_of(self.counts[group].buckets.input_values)
 
@@ -78,7 +86,7 @@ class MeanAnalysis(Analysis):
     def converged(self, scheme: str, group: int) -> bool:
         """With the EMS run that the mean comes from, where there is one."""
         done = super().converged(scheme, group)
-        if self.counts[group].buckets.mechanism.unbiased:
+        if self._unbiased:
             return done
         return done and self._smoothed(scheme)[group].converged
 
@@ -91,11 +99,19 @@ class MeanAnalysis(Analysis):
 
     def _smoothed(self, scheme: str) -> dict[int, Solution]:
         """Section V-D: EMS on what the poison leaves, for all groups side by side."""
-        if scheme not in self._smoothed_runs:
-            rests = [GroupCounts(self.counts[g].buckets, self.rest(scheme, g)) for g in self.groups]
-            runs = maximise([rest.ems() for rest in rests], self.options.max_iterations)
-            self._smoothed_runs[scheme] = dict(zip(self.groups, runs, strict=True))
+        self.solve([scheme])
         return self._smoothed_runs[scheme]
+
+    def reading(self, scheme: str) -> Stages[None]:
+        """EMS where reports are biased."""
+        if not self._unbiased:
+            rests = [GroupCounts(self.counts[g].buckets, self.rest(scheme, g)) for g in self.groups]
+            runs = yield [rest.ems() for rest in rests]
+            self._smoothed_runs[scheme] = dict(zip(self.groups, runs, strict=True))
+
+    @property
+    def _unbiased(self) -> bool:
+        return self.counts[self.groups[0]].buckets.mechanism.unbiased
 
     @cached_property
     def _smoothed_runs(self) -> dict[str, dict[int, Solution]]:
