@@ -94,6 +94,12 @@ def test_a_row_says_what_cell_it_is_from() -> None:
     assert {field.name for field in fields(Cell)} - left_out <= set(row)
 
 
+def test_another_version_does_everything_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SMALL.key
+    monkeypatch.setattr("unpoison.experiments.cell.__version__", "0.0.0")
+    assert SMALL.key != before
+
+
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [replace(SMALL, gamma=gamma) for gamma in (0.1, 0.2)]
     first = run_cells([SMALL, others[0]], tmp_path, workers=1)
@@ -186,6 +192,19 @@ def test_lines_and_places_may_be_of_any_column() -> None:
     assert either.rows(ROWS).num_rows == ROWS.num_rows
 
 
+def test_a_method_without_the_parameter_counts_at_every_place() -> None:
+    methods = ["k-means:rate=0.1", "k-means:rate=0.5,subsets=9", "emf"]
+    columns = {"method": methods, "squared_error": [1.0, 2.0, 3.0], "floor": [0.5] * 3}
+    rows = ROWS.slice(0, 3).drop_columns(["method", "squared_error", "floor"])
+    for name, values in columns.items():
+        rows = rows.append_column(name, pa.array(values))
+    panel = Panel("MSE", "squared_error", {"epsilon": 1.0}, against="rate", by="scheme")
+    lines = panel.lines(rows)
+    assert lines["emf (ungrouped)"] == {0.1: 3.0, 0.5: 3.0}
+    assert lines["k-means"] == {0.1: 1.0, 0.5: 2.0}
+    assert panel.floors(rows) == {0.1: 0.5, 0.5: 0.5}
+
+
 def test_a_figure_draws_every_line_and_the_floor() -> None:
     figure = draw("title", [Panel("MSE", "squared_error", floor=True)] * 5, ROWS)
     assert len(figure.axes) == 5
@@ -237,7 +256,7 @@ def test_a_report_shows_claims_pictures_and_tables() -> None:
 def test_reproduce_writes_rows_tables_and_a_picture(
     unpoison: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = [replace(cell, users=5000) for cell in experiments["fig-frequency"]().cells(True)[:2]]
+    small = [replace(cell, users=5000) for cell in experiments["fig-frequency"]().cells(True)]
     monkeypatch.setattr(experiments["fig-frequency"], "cells", lambda self, quick: small)
     asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "-o", "out")
     written = unpoison.done(*asked, "--json")
@@ -245,7 +264,9 @@ def test_reproduce_writes_rows_tables_and_a_picture(
     assert "<h2" in Path(written.json["report"]).read_text()
     rows = pq.read_table(paths["parquet"])
     assert set(rows["trial"].to_pylist()) == {0}
-    assert "| emf-star |" in Path(paths["md"]).read_text()
+    tables = Path(paths["md"]).read_text()
+    assert "| emf-star |" in tables
+    assert "| Ostrich significantly underperforms our schemes |" in tables
     assert Path(paths["png"]).stat().st_size > 10_000
     assert set(rows["fast"].to_pylist()) == {True}
     again = unpoison.done(*asked)

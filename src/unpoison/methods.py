@@ -61,17 +61,28 @@ def parsed_defence(method: str) -> Defence:
     >>> parsed_defence("trimming:share=0.25")
     Trimming(side='right', share=0.25)
     """
-    name, _, rest = method.partition(":")
+    name, parts = split_method(method)
     kind = defences[name]
     types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, Any] = {}
-    for part in rest.split(",") if rest else []:
-        key, _, value = (each.strip() for each in part.partition("="))
+    for key, value in parts:
         if key not in types or not value or key in given:
             known = ", ".join(types) or "no parameters"
-            raise InvalidParameter("method", f"{name} takes {known}, each once", repr(part))
+            received = repr(f"{key}={value}" if value else key)
+            raise InvalidParameter("method", f"{name} takes {known}, each once", received)
         given[key] = _parameter(key, value, types[key])
     return kind(**given)
+
+
+def split_method(method: str) -> tuple[str, list[tuple[str, str]]]:
+    """A method's name, and its parameters with their text.
+
+    >>> split_method("k-means:rate=0.5,subsets=100")
+    ('k-means', [('rate', '0.5'), ('subsets', '100')])
+    """
+    name, _, rest = method.partition(":")
+    parts = [part.partition("=") for part in rest.split(",")] if rest else []
+    return name, [(key.strip(), value.strip()) for key, _, value in parts]
 
 
 def _parameter(name: str, text: str, kind: str) -> str | int | float:

@@ -73,7 +73,7 @@ def reproduce(
         section = _run(name, each, cells, output, workers, quick)
         sections.append(section)
         if page is not None:
-            put_between_markers(page, name, markdown(section.tables))
+            put_between_markers(page, name, markdown(_all_tables(section)))
         if not json:
             _show(section)
     _write(output / "report.html", report(sections, _command(names, quick, fast, trials)).encode())
@@ -88,6 +88,14 @@ def _command(names: list[str], quick: bool, fast: bool, trials: int | None) -> s
     if trials is not None:
         options.append(f"--trials {trials}")
     return " ".join(["unpoison reproduce", *names, *options])
+
+
+def _all_tables(section: Any) -> dict[str, list[list[str]]]:
+    """What the paper says first, then the numbers."""
+    from unpoison.experiments import claims_table
+
+    said = {"What the paper says": claims_table(section.claims)} if section.claims else {}
+    return {**said, **section.tables}
 
 
 def _show(section: Any) -> None:
@@ -145,10 +153,11 @@ def _run(
     pq.write_table(table, rows)
     tables, picture = experiment.tables(table, quick), output / f"{name}.png"
     _write(output / f"{name}.parquet", rows.getvalue())
-    _write(output / f"{name}.md", (markdown(tables) + "\n").encode())
     save(experiment.draw(table, quick), picture)
     claims = experiment.claims(table, quick)
-    return Section(name, experiment.title, picture.read_bytes(), tables, claims)
+    section = Section(name, experiment.title, picture.read_bytes(), tables, claims)
+    _write(output / f"{name}.md", (markdown(_all_tables(section)) + "\n").encode())
+    return section
 
 
 def _write(path: Path, data: bytes) -> None:

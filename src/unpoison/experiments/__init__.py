@@ -1,6 +1,6 @@
 """Experiments: tables and figures as declared grids, run by one runner and drawn by one plotter."""
 
-from unpoison.experiments.base import Claim, Experiment, experiments
+from unpoison.experiments.base import Claim, Experiment, claims_table, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.figure import Panel, draw, markdown
 from unpoison.experiments.report import Section, report
@@ -14,6 +14,7 @@ __all__ = [
     "Experiment",
     "Panel",
     "Section",
+    "claims_table",
     "draw",
     "experiments",
     "frequency",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,17 @@ class Claim:
     text: str
     confirmed: bool
     evidence: str
+
+
+def claims_table(claims: Sequence[Claim]) -> list[list[str]]:
+    """Rows of text with the head first.
+
+    >>> claims_table([Claim("γ̂ tends to γ", confirmed=False, evidence="0.2 at ε = 1/16")])[1]
+    ['γ̂ tends to γ', 'not confirmed', '0.2 at ε = 1/16']
+    """
+    words = {True: "confirmed", False: "not confirmed"}
+    rows = [[claim.text, words[claim.confirmed], claim.evidence] for claim in claims]
+    return [["the paper says", "this run", "by"], *rows]
 
 
 class Experiment(ABC):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from unpoison import __version__
 from unpoison.datasets import Sample, datasets
 from unpoison.plan import Plan
 from unpoison.population import Population
@@ -48,8 +49,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name that no other cell has."""
-        return _digest(asdict(self))[:16]
+        """A name that no other cell has, nor the same cell of another version of this library."""
+        return _digest({**asdict(self), "version": __version__})[:16]
 
     def run(self) -> list[dict[str, Any]]:
         """All trials, as rows that also say what the cell is."""

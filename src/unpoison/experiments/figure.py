@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unpoison.markdown import markdown_table
+from unpoison.methods import split_method
 from unpoison.plots import new_figure
 
 COLOURS = {
@@ -32,7 +33,7 @@ MEASURES = {
 }
 """What a panel may show, each averaged over trials."""
 SHARES = ("located",)
-SYMBOLS = {"epsilon": "ε", "gamma": "γ"}
+SYMBOLS = {"epsilon": "ε", "gamma": "γ", "rate": "β", "subsets": "subsets"}
 Lines = dict[str, dict[Any, float]]
 
 
@@ -40,8 +41,9 @@ Lines = dict[str, dict[Any, float]]
 class Panel:
     """One measure against one column, for the rows in which some columns have given values.
 
-    There is a line for each value of `by`; rivals have one for either collection. `labels` are what
-    values of columns are called.
+    There is a line for each value of `by`; rivals have one for either collection. A row without a
+    place (a method that has no such parameter) counts at every place. `labels` are what values of
+    columns are called.
 
     >>> panel = Panel("MSE", "squared_error", where={"dataset": "taxi"})
     >>> rows = pa.table({"dataset": ["taxi", "other"], "squared_error": [1.0, 2.0]})
@@ -60,6 +62,7 @@ class Panel:
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows that the panel is about; a tuple allows any of its values."""
+        table = with_measures(table)
         for column, value in self.where.items():
             allowed = list(value) if isinstance(value, tuple) else [value]
             kind = table[column].type
@@ -68,7 +71,8 @@ class Panel:
 
     def lines(self, table: pa.Table) -> Lines:
         """Each line's mean of the measure at every place."""
-        rows = with_measures(self.rows(table))
+        rows = self.rows(table)
+        places = _places(rows[self.against].to_pylist())
         found: dict[str, dict[Any, list[float]]] = {}
         columns = (self.by, "collection", self.against, self.measure)
         for line, collection, at, value in zip(
@@ -77,7 +81,8 @@ class Panel:
             if value is not None:
                 name = self.labels.get(line, str(line))
                 name = name if collection == "grouped" else f"{name} (ungrouped)"
-                found.setdefault(name, {}).setdefault(at, []).append(value)
+                for place in places if at is None else [at]:
+                    found.setdefault(name, {}).setdefault(place, []).append(value)
         return {name: _means(line) for name, line in found.items()}
 
     def floors(self, table: pa.Table) -> dict[Any, float]:
@@ -87,11 +92,16 @@ class Panel:
         pairs = zip(rows[self.against].to_pylist(), rows["floor"].to_pylist(), strict=True)
         for at, floor in pairs:
             found.setdefault(at, []).append(floor)
+        found.pop(None, None)
         return _means(found)
 
     def place(self, at: Any) -> str:
         """What a place on the axis is called."""
         return self.labels.get(at, f"{at:g}" if isinstance(at, float) else str(at))
+
+
+def _places(column: list[Any]) -> list[Any]:
+    return [place for place in dict.fromkeys(column) if place is not None]
 
 
 def _means(line: dict[Any, list[float]]) -> dict[Any, float]:
@@ -102,12 +112,24 @@ def _means(line: dict[Any, list[float]]) -> dict[Any, float]:
 
 
 def with_measures(rows: pa.Table) -> pa.Table:
-    """Rows with what follows from their columns: |γ̂ − γ|, of those that estimate γ.
+    """Rows with what follows from their columns.
 
-    >>> rows = pa.table({"byzantine_fraction": [0.25], "gamma": [0.5], "side": ["right"]})
-    >>> with_measures(rows)["gamma_error"].to_pylist()
-    [0.25]
+    That is |γ̂ − γ|, of those that estimate γ; and a method's name without its parameters, and two
+    of these.
+
+    >>> rows = {"byzantine_fraction": [0.25], "gamma": [0.5], "side": ["right"]}
+    >>> found = with_measures(pa.table({**rows, "method": ["k-means:rate=0.5"]}))
+    >>> [found[name].to_pylist() for name in ("gamma_error", "scheme", "rate", "subsets")]
+    [[0.25], ['k-means'], [0.5], [None]]
     """
+    if not {"byzantine_fraction", "method"} <= set(rows.column_names):
+        return rows
+    methods = [split_method(method) for method in rows["method"].to_pylist()]
+    rows = rows.append_column("scheme", pa.array([name for name, _ in methods], pa.string()))
+    for parameter in ("rate", "subsets"):
+        texts = [dict(given).get(parameter) for _, given in methods]
+        column = [None if text is None else float(text) for text in texts]
+        rows = rows.append_column(parameter, pa.array(column, pa.float64()))
     apart = pc.abs(pc.subtract(rows["byzantine_fraction"], rows["gamma"]))
     blind = pc.and_(pc.equal(rows["side"], "none"), pc.equal(rows["byzantine_fraction"], 0.0))
     nothing = pa.scalar(None, pa.float64())

@@ -20,7 +20,6 @@ from unpoison.experiments.figure import Panel
 
 GAMMAS = (0.05, 0.1, 0.2, 0.3, 0.4)
 HALVES = {"O,C/2": "[O, C/2]", "C/2,C": "[C/2, C]"}
-SHAPES = {"uniform": "uniform", "gaussian": "Gaussian", "beta-1-6": "Beta(1,6)"}
 EVASIVE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
