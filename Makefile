@@ -26,10 +26,9 @@ docs-outputs: $(STAMP)  ## run what the documentation shows, and write down what
 bench: $(VENV)/.bench  ## speed and memory as ratios, into docs/performance.md
 	$(BIN)/unpoison bench --markdown docs/performance.md
 
-evaluation: $(STAMP)  ## the tables of docs/evaluation.md in full (half an hour)
-	$(BIN)/unpoison reproduce fig-sw --markdown docs/evaluation.md
-	$(BIN)/unpoison reproduce fig-frequency fig-frequency-own --fast --markdown docs/evaluation.md
-	mkdir -p docs/figures && cp results/fig-sw.png results/fig-frequency*.png docs/figures/
+evaluation: $(STAMP)  ## the tables and pictures of docs/evaluation.md in full (under an hour)
+	$(BIN)/unpoison reproduce all --markdown docs/evaluation.md
+	mkdir -p docs/figures && cp results/*.png docs/figures/
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

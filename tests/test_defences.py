@@ -23,13 +23,14 @@ from unpoison.defences import (
     defences,
 )
 from unpoison.defences.boxplot import Fences, quantiles
-from unpoison.defences.by_value import Coarse, whole_counts
+from unpoison.defences.by_value import Coarse, Judging, whole_counts
 from unpoison.defences.isolation_forest import Forest
 from unpoison.defences.k_means import HYPERGEOMETRIC_LIMIT, Subsets, larger_cluster_mean
 from unpoison.defences.probed import reconstructed
-from unpoison.errors import InvalidParameter, MissingExtra
+from unpoison.errors import InvalidParameter, MissingExtra, NotEnoughData
 from unpoison.mechanisms import mechanisms
 from unpoison.protocols import FilterOptions, MeanAnalysis
+from unpoison.types import BoolArray, FloatArray
 
 NUMERICAL = [name for name in mechanisms if not mechanisms[name].categorical]
 some_counts = st.lists(st.integers(0, 9), min_size=1, max_size=12).filter(any)
@@ -107,6 +108,16 @@ def test_contamination_is_the_share_of_reports_left_out() -> None:
 def test_values_that_are_all_alike_are_trusted() -> None:
     assert Forest().trusted(np.array([2.0]), np.array([70.0])).all()
     assert Fences().trusted(np.array([2.0]), np.array([70.0])).all()
+
+
+def test_where_every_value_stands_out_none_does() -> None:
+    class Nobody(Judging):
+        def trusted(self, values: FloatArray, counts: FloatArray) -> BoolArray:
+            return np.zeros(len(values), dtype=bool)
+
+    assert Nobody().average(np.array([0.0, 4.0]), np.array([3.0, 1.0])) == 1.0
+    with pytest.raises(NotEnoughData, match="a report must be there to judge"):
+        Nobody().average(np.array([0.0, 4.0]), np.zeros(2))
 
 
 def test_a_forest_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

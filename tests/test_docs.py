@@ -205,7 +205,9 @@ def commands(body: str) -> Iterator[str]:
             yield f"subprocess.run({words!r}, check=True)"
 
 
-@pytest.mark.parametrize("page", ["index.md", "guide.md", "cli.md", "../README.md"])
+@pytest.mark.parametrize(
+    "page", ["index.md", "guide.md", "cli.md", "evaluation.md", "../README.md"]
+)
 def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
     program = tmp_path / "page.py"
     program.write_text(script((DOCS / page).read_text(encoding="utf-8")), encoding="utf-8")

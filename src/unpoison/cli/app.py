@@ -80,8 +80,18 @@ def about(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Python file with attacks, defences, datasets… of your own; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Statistics under local differential privacy that survive colluding poisoners."""
+    if plugin:
+        from unpoison.plugins import load_plugins
+
+        load_plugins(plugin)
 
 
 PlanFile = Annotated[Path, typer.Option("--plan", "-p", help="Plan file (see `unpoison plan`).")]

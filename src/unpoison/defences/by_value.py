@@ -50,11 +50,14 @@ class Judging(Averaging):
         return float(np.average(values, weights=self.kept_of(values, counts)))
 
     def kept_of(self, values: FloatArray, counts: FloatArray) -> FloatArray:
-        """The counts of those that are, and 0 for the others."""
+        """The counts of those that are, and 0 for the others.
+
+        Where no value would be left, none stands out from the others, and all are kept.
+        """
+        if not counts.any():
+            raise NotEnoughData("a report must be there to judge; received none")
         kept: FloatArray = np.where(self.trusted(values, counts), counts, 0.0)
-        if not kept.any():
-            raise NotEnoughData(f"a report must be left to trust; received {counts.sum():g}")
-        return kept
+        return kept if kept.any() else counts
 
 
 class KeepingByValue(Judging, Keeping):

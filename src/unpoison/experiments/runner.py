@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from unpoison.errors import InvalidFile
 from unpoison.experiments.cell import Cell
 from unpoison.files import whole_file
+from unpoison.plugins import load_plugins, loaded_plugins
 
 Advance = Callable[[int], None]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -53,7 +54,7 @@ def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
             _keep(cell, folder)
             told(cell.trials)
         return
-    with _single_threaded(), ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+    with _single_threaded(), _pool(workers) as pool:
         longest_first = sorted(cells, key=_work, reverse=True)
         futures: dict[Future[None], Cell] = {
             pool.submit(_keep, cell, folder): cell for cell in longest_first
@@ -65,6 +66,12 @@ def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that know the same plugins as this one."""
+    known = loaded_plugins()
+    return ProcessPoolExecutor(workers, get_context("spawn"), load_plugins, (known,))
 
 
 @contextmanager

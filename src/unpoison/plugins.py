@@ -1,0 +1,65 @@
+"""Attacks, defences, mechanisms, datasets and experiments of one's own, from a Python file."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from unpoison.errors import InvalidFile
+
+_loaded: dict[Path, None] = {}
+
+
+def load_plugins(paths: Iterable[Path]) -> None:
+    """Run each file once; its classes file themselves under their names.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from unpoison.attacks import attacks
+    >>> text = "from unpoison.attacks import Point, attacks\\nattacks.register('spot')(Point)"
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "spot.py")
+    ...     _ = path.write_text(text)
+    ...     load_plugins([path])
+    >>> "spot" in attacks
+    True
+    """
+    for path in paths:
+        whole = path.resolve()
+        if whole not in _loaded:
+            _run(path, whole)
+            _loaded[whole] = None
+
+
+def loaded_plugins() -> list[Path]:
+    """The files that were run, for processes that must run them too.
+
+    >>> isinstance(loaded_plugins(), list)
+    True
+    """
+    return list(_loaded)
+
+
+def _run(path: Path, whole: Path) -> None:
+    if not whole.is_file():
+        raise InvalidFile(path, "is no file")
+    name = f"unpoison_plugin_{len(_loaded)}"
+    spec = spec_from_file_location(name, whole)
+    if spec is None or spec.loader is None:
+        raise InvalidFile(path, "must be a Python file, NAME.py")
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as fault:
+        raise InvalidFile(path, f"cannot be run: {_where(fault, whole)}") from fault
+
+
+def _where(fault: Exception, path: Path) -> str:
+    """The fault in one line, with the line of the file that it comes from."""
+    lines = [
+        at.lineno for at in traceback.extract_tb(fault.__traceback__) if at.filename == str(path)
+    ]
+    said = f"{type(fault).__name__}: {fault}"
+    return f"{said} (line {lines[-1]})" if lines else said
