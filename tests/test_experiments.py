@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -132,6 +137,41 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(list((tmp_path / "stopped").iterdir())) == 1
     monkeypatch.undo()
     assert run_cells(cells, tmp_path / "stopped", workers=1).equals(whole)
+
+
+def test_errors_are_on_the_mechanisms_own_domain() -> None:
+    natural = replace(SMALL, dataset="taxi").run()
+    for row in natural:
+        assert row["unit"] > 1000
+        error = (row["mean"] - row["truth"]) / row["unit"]
+        assert row["squared_error"] == pytest.approx(error**2)
+        assert 0 < row["floor"] < 1
+    assert {row["unit"] for row in CATEGORIES.run()} == {1.0}
+
+
+def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "unpoison", "reproduce", "fig-mse", "-o", str(tmp_path)]
+    process = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "cells").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    deadline = time.monotonic() + 10
+    while _alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _alive(process.pid)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_processes_give_what_one_gives(tmp_path: Path) -> None:

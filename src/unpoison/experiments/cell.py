@@ -25,6 +25,9 @@ COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack
 class Cell:
     """Everything that its rows depend on, and so a name and seeds of its own.
 
+    Means are in natural units, but errors are on the mechanism's input domain, [−1, 1] for PM:
+    `unit` is what they were divided by (its square, if they are squared).
+
     Adding cells, methods or trials to an experiment leaves the collections of the others as they
     are.
 
@@ -68,8 +71,8 @@ class Cell:
             asked=Statistic.of(plan, self.statistic),
             shared=True,
         )
-        own = {**self._columns(), "groups": len(plan.all_groups)}
-        return [{**own, **_columns(row)} for row in rows]
+        own = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}
+        return [{**own, **_columns(row), **_normalised(row, plan)} for row in rows]
 
     def _sample(self) -> Sample:
         """The users: the same for every cell with that dataset and as many users."""
@@ -89,6 +92,13 @@ class Cell:
     def _columns(self) -> dict[str, Any]:
         own = {name: value for name, value in asdict(self).items() if name not in NOT_COLUMNS}
         return {**own, "statistic": self.statistic or ""}
+
+
+def _normalised(row: Trial, plan: Plan) -> dict[str, float]:
+    """Errors on the mechanism's input domain, as in the paper: comparable between datasets."""
+    unit = 1.0 if plan.categorical else plan.unit
+    powers = {"squared_error": 2, "floor": 2, "cramer_rao": 2, "wasserstein": 1}
+    return {name: getattr(row, name) / unit**power for name, power in powers.items()}
 
 
 NOT_COLUMNS = ("methods", "trials", "options", "frequencies")

@@ -19,6 +19,7 @@ POISON = "uniform:C/2,C"
 ALONE = tuple(f"k-means:rate={rate:g}" for rate in RATES)
 TOGETHER = tuple(f"emf-k-means:rate={rate:g}" for rate in RATES)
 GAIN = 0.28
+DEFAULT = 10_000.0
 ALL_AT_ONCE = " (ungrouped)"
 
 
@@ -92,7 +93,7 @@ class KMeansFigure(Experiment):
                 f"the error at the best β falls by: {shown[0]} on the same grouped reports; "
                 f"against k-means on an ungrouped collection: {shown[1]}",
             ),
-            _converges(growing),
+            *_converges(growing),
         ]
 
 
@@ -105,11 +106,12 @@ def _gain(lines: Lines, collection: str) -> float:
     return 1 - min(lines["emf-k-means"].values()) / min(lines[f"k-means{collection}"].values())
 
 
-def _converges(growing: Lines) -> Claim:
-    """Ours, not the paper's: the default number of subsets does."""
+def _converges(growing: Lines) -> list[Claim]:
+    """Ours, not the paper's: the default number of subsets does. A quick run has no more."""
     line = growing[f"k-means{ALL_AT_ONCE}"]
-    last = line[max(line)]
-    apart = abs(line[10_000.0] / last - 1)
+    if max(line) <= DEFAULT:
+        return []
+    apart = abs(line[DEFAULT] / line[max(line)] - 1)
     text = "10,000 subsets do as well as a million (not in the paper)"
     evidence = f"the error differs by {apart:.1%} from that with {max(line):,.0f} subsets"
-    return Claim(text, max(line) > 10_000 and apart < 0.05, evidence)
+    return [Claim(text, apart < 0.05, evidence)]

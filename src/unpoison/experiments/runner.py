@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,15 @@ def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
                 done.result()
                 told(futures[done].trials)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            _stop(pool)
             raise
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """At once: what a process was at is done again next time."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in active_children():
+        process.terminate()
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
