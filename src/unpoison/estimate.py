@@ -49,6 +49,7 @@ class Byzantine:
     side: str = "none"
     histogram: Histogram | None = None
     categories: tuple[str, ...] | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def where(self) -> str:
@@ -56,6 +57,18 @@ class Byzantine:
         if self.categories is None:
             return self.side
         return ", ".join(self.categories) or "none"
+
+
+@dataclass(frozen=True)
+class BlindSpot:
+    """The largest shift of the mean (of a frequency) that attackers of a share could hide.
+
+    >>> BlindSpot(share=0.05, shift=0.1).shift
+    0.1
+    """
+
+    share: float
+    shift: float
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,7 @@ class Estimate:
     verdict: str = ""
     frequencies: dict[str, float] | None = None
     distribution: Distribution | None = None
+    blind_spot: BlindSpot | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and dicts; of categories without means and sides."""
@@ -181,11 +195,16 @@ class Estimate:
             "mean": keys.get("mean", math.nan),
             "byzantine": Byzantine(**byzantine),
             "interval": None if keys["interval"] is None else tuple(keys["interval"]),
+            "blind_spot": _blind_spot(keys.get("blind_spot")),
             "groups": tuple(_group(group) for group in keys["groups"]),
             "tiers": tuple(_tier(tier) for tier in keys["tiers"]),
             "distribution": None if distribution is None else Distribution.from_dict(distribution),
         }
         return cls(**{**keys, **rest})
+
+
+def _blind_spot(keys: dict[str, float] | None) -> BlindSpot | None:
+    return None if keys is None else BlindSpot(**keys)
 
 
 def _tuples(keys: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,19 @@ from typing import Any
 from unpoison.defences import Defence, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
-from unpoison.protocols import SCHEMES, FilterOptions, estimate_baseline, estimate_dap_together
+from unpoison.protocols import (
+    SCHEMES,
+    FilterOptions,
+    estimate_baseline,
+    estimate_dap_together,
+    estimate_joint,
+)
 from unpoison.registry import check_name
 from unpoison.statistic import Statistic
 from unpoison.summary import Summary
 
 ALIASES = {"emf*": "emf-star", "cemf*": "cemf-star"}
+JOINT = "joint"
 DEFAULT_METHOD = "emf-star"
 
 
@@ -23,9 +30,9 @@ def method_names() -> list[str]:
     """All methods, best known first.
 
     >>> method_names()[:4]
-    ['emf', 'emf-star', 'cemf-star', 'baseline']
+    ['joint', 'emf', 'emf-star', 'cemf-star']
     """
-    return [*SCHEMES, "baseline", *defences]
+    return [JOINT, *SCHEMES, "baseline", *defences]
 
 
 def default_method(summary: Summary) -> str:
@@ -135,6 +142,8 @@ def estimates_together(
     if schemes:
         found = estimate_dap_together(summaries, schemes, options, asked)
     for summary, answers in zip(summaries, found, strict=True):
+        if JOINT in names:
+            answers[JOINT] = estimate_joint(summary, options, asked)
         if "baseline" in names:
             answers["baseline"] = estimate_baseline(summary, options, asked)
         for name in names:

@@ -4,6 +4,8 @@ from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.baseline import estimate_baseline
 from unpoison.protocols.dap import aggregate, estimate_dap, estimate_dap_together
 from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.joint import estimate_joint
+from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.means import MeanAnalysis
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.tiers import analysis_of
@@ -14,6 +16,7 @@ __all__ = [
     "Analysis",
     "FilterOptions",
     "FrequencyAnalysis",
+    "JointAnalysis",
     "MeanAnalysis",
     "aggregate",
     "analysis_of",
@@ -21,6 +24,7 @@ __all__ = [
     "estimate_baseline",
     "estimate_dap",
     "estimate_dap_together",
+    "estimate_joint",
     "group_weights",
     "minimal_variance",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,16 +48,16 @@ def assemble(
         for (tier, _), share in zip(results, honest / honest.sum(), strict=True)
     ]
     groups = [group for _, details in results for group in details]
-    answer = _answer(tiers, asked)
+    answer = answer_of(tiers, asked)
     byzantine = _byzantine(summary, analyses)
-    trusted = _trusted(summary, analyses, asked)
+    trusted = trusted_of(summary, [analysis.groups for analysis in analyses], asked)
     return Estimate(
         method=method,
         **answer,
         byzantine=byzantine,
         groups=tuple(groups),
         tiers=tuple(tiers),
-        fit={**fit, **_unfiltered(trusted), "agreement_p_value": trusted.p_value},
+        fit={**fit, **unfiltered(trusted), "agreement_p_value": trusted.p_value},
         converged=_all_converged(groups, analyses),
         users=summary.total_users,
         reports=int(summary.reports.sum()),
@@ -133,8 +134,13 @@ def probing_fit(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _answer(tiers: list[TierEstimate], asked: Statistic) -> dict[str, Any]:
-    """The tiers' means or frequencies by weight, the latter post-processed."""
+def answer_of(tiers: Sequence[TierEstimate], asked: Statistic) -> dict[str, Any]:
+    """The tiers' means or frequencies by weight, the latter post-processed.
+
+    >>> parts = [TierEstimate(1.0, mean, 0.5, 0.0) for mean in (0.25, 0.75)]
+    >>> answer_of(parts, Statistic())
+    {'mean': 0.5}
+    """
     weights = np.array([tier.weight for tier in tiers])
     if tiers[0].frequencies is None:
         return {"mean": float(weights @ [tier.mean for tier in tiers])}
@@ -143,16 +149,27 @@ def _answer(tiers: list[TierEstimate], asked: Statistic) -> dict[str, Any]:
     return {"mean": math.nan, "frequencies": post_process_named(named, asked.post_processing)}
 
 
-def _trusted(summary: Summary, analyses: list[Analysis], asked: Statistic) -> Trust:
-    """What everybody together says, post-processed as the answer is."""
-    trusted = trust_everybody(summary, [analysis.groups for analysis in analyses])
+def trusted_of(summary: Summary, tiers: Sequence[Sequence[int]], asked: Statistic) -> Trust:
+    """What everybody together says, post-processed as the answer is; `tiers` are their groups.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1), np.full(5000, 0.5))
+    >>> bool(abs(trusted_of(run.summary, [[0]], Statistic()).mean - 0.5) < 0.2)
+    True
+    """
+    trusted = trust_everybody(summary, [list(groups) for groups in tiers])
     if trusted.frequencies is None:
         return trusted
     processed = post_process_named(trusted.frequencies, asked.post_processing)
     return replace(trusted, frequencies=processed)
 
 
-def _unfiltered(trusted: Trust) -> dict[str, Any]:
+def unfiltered(trusted: Trust) -> dict[str, Any]:
+    """What everybody together says, under the name that an Estimate's fit has for it.
+
+    >>> unfiltered(Trust(0.5, 1.0))
+    {'unfiltered_mean': 0.5}
+    """
     if trusted.frequencies is None:
         return {"unfiltered_mean": trusted.mean}
     return {"unfiltered_frequencies": trusted.frequencies}
@@ -192,15 +209,22 @@ def _byzantine(summary: Summary, analyses: list[Analysis]) -> Byzantine:
         fractions=numbers(main.probe.solution.poison),
     )
     fraction = float(users @ gammas / users.sum())
-    return Byzantine(fraction, histogram=histogram, **_place(analyses))
+    return Byzantine(
+        fraction, histogram=histogram, **place_of(summary, [each.place() for each in analyses])
+    )
 
 
-def _place(analyses: list[Analysis]) -> dict[str, Any]:
-    """The side, `both` where tiers differ; or all categories that some tier has poisoned."""
-    places = [analysis.place() for analysis in analyses]
+def place_of(summary: Summary, places: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The side, `both` where tiers differ; or all categories that some tier has poisoned.
+
+    >>> from unpoison import Plan
+    >>> empty = Summary.empty(Plan.new(epsilon=1.0, low=0, high=1))
+    >>> place_of(empty, [{"side": "left"}, {"side": "right"}])
+    {'side': 'both'}
+    """
     if "side" in places[0]:
         sides = {place["side"] for place in places}
         return {"side": sides.pop() if len(sides) == 1 else "both"}
     found = {name for place in places for name in place["categories"]}
-    names = analyses[0].summary.plan.categories or ()
+    names = summary.plan.categories or ()
     return {"categories": tuple(name for name in names if name in found)}

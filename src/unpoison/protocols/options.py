@@ -30,6 +30,7 @@ class FilterOptions:
 
     `initial_mean` is O': `middle` of the inputs (the paper's experiments), `pessimistic` (Thm. 2),
     `ems` (the paper's way for SW), or a number in natural units. `suppression` is CEMF*'s factor.
+    `blind_share` is the share of attackers that the joint filter's blind spot is told for.
 
     >>> FilterOptions(gamma_sup=0.7)
     Traceback (most recent call last):
@@ -43,9 +44,10 @@ class FilterOptions:
     gamma_sup: float = DEFAULT_GAMMA_SUP
     suppression: float = DEFAULT_SUPPRESSION
     max_iterations: int = MAX_ITERATIONS
+    blind_share: float = 0.05
 
     def __post_init__(self) -> None:
-        for name in ("gamma_sup", "suppression", "max_iterations"):
+        for name in ("gamma_sup", "suppression", "max_iterations", "blind_share"):
             _check_number(name, getattr(self, name))
         check_gamma_sup(self.gamma_sup)
         check_name("weights", self.weights, WEIGHTS)
@@ -56,6 +58,8 @@ class FilterOptions:
             _check_number("initial_mean", self.initial_mean)
         if not self.suppression >= 0:
             raise InvalidParameter("suppression", "must not be negative", self.suppression)
+        if not 0 < self.blind_share < 1:
+            raise InvalidParameter("blind_share", "must be in (0, 1)", self.blind_share)
         if self.max_iterations < 1 or self.max_iterations != int(self.max_iterations):
             rule = "must be a whole number, at least 1"
             raise InvalidParameter("max_iterations", rule, self.max_iterations)

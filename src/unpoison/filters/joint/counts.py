@@ -1,0 +1,112 @@
+"""The counts of all groups beside one another, and what one honest histogram would give in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import xlogy
+
+from unpoison.buckets import MIN_REPORTS, Buckets
+from unpoison.errors import NotEnoughData
+from unpoison.mechanisms import Mechanism
+from unpoison.summary import Summary
+from unpoison.types import FloatArray
+
+MOST_BUCKETS = 64
+FEWEST_BUCKETS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class JointCounts:
+    """Counts by group and bucket. Buckets of the same number are at the same place of every domain.
+
+    Groups are drawn at random, so all share one honest histogram; `transitions[t]` says what it
+    gives in group t. There are at most 64 buckets: poison that may be anywhere soaks up noise, and
+    the less the fewer buckets there are.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> counts.counts.shape, counts.transitions.shape, float(counts.reports[0])
+    ((5, 63), (5, 63, 63), 4000.0)
+    """
+
+    groups: tuple[int, ...]
+    buckets: tuple[Buckets, ...]
+    transitions: FloatArray
+    counts: FloatArray
+    users: FloatArray
+
+    @classmethod
+    def of(cls, summary: Summary, groups: Sequence[int]) -> JointCounts:
+        """The groups with enough reports to say anything."""
+        present = tuple(group for group in groups if summary.reports[group] >= MIN_REPORTS)
+        if not present:
+            raise NotEnoughData(f"a group needs at least {MIN_REPORTS} reports; none has them")
+        fewest = int(summary.reports[list(present)].min())
+        mechanisms = [summary.plan.group_mechanisms[group] for group in present]
+        buckets = tuple(_buckets(mechanism, fewest) for mechanism in mechanisms)
+        return cls(
+            groups=present,
+            buckets=buckets,
+            transitions=np.stack([each.transition.dense() for each in buckets]),
+            counts=np.stack(
+                [each.count(summary.counts[g]) for each, g in zip(buckets, present, strict=True)]
+            ),
+            users=summary.users[list(present)].astype(np.float64),
+        )
+
+    @cached_property
+    def reports(self) -> FloatArray:
+        """How many reports each group has."""
+        total: FloatArray = self.counts.sum(axis=1)
+        return total
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The share of each bucket among its group's reports."""
+        shares: FloatArray = self.counts / self.reports[:, None]
+        return shares
+
+    @cached_property
+    def best_likelihood(self) -> float:
+        """That of a model which gives every bucket the share it has."""
+        return float(xlogy(self.counts, self.shares).sum())
+
+    @property
+    def values(self) -> FloatArray:
+        """What the input buckets stand for, normalised."""
+        return self.buckets[0].input_values
+
+    @property
+    def inputs(self) -> int:
+        """The number of input buckets."""
+        return int(self.transitions.shape[2])
+
+    @property
+    def penalty(self) -> float:
+        """What a parameter costs in deviance (BIC): the logarithm of the number of users."""
+        return math.log(max(float(self.users.sum()), math.e))
+
+    def deviance(self, expected: FloatArray) -> float:
+        """Twice the log-likelihood that a model falls short of the best."""
+        return 2 * (self.best_likelihood - float(xlogy(self.counts, expected).sum()))
+
+    def drawn(self, expected: FloatArray, rng: np.random.Generator) -> JointCounts:
+        """A collection of the same size, drawn from what a model expects."""
+        numbers = self.reports.astype(np.int64)
+        shares = expected / expected.sum(axis=1, keepdims=True)
+        counts = [rng.multinomial(*each) for each in zip(numbers, shares, strict=True)]
+        return replace(self, counts=np.array(counts, dtype=np.float64))
+
+
+def _buckets(mechanism: Mechanism, fewest: int) -> Buckets:
+    if mechanism.categorical:
+        return Buckets(mechanism, mechanism.cells, mechanism.cells)
+    number = min(max(math.isqrt(fewest), FEWEST_BUCKETS), MOST_BUCKETS, mechanism.cells)
+    return Buckets(mechanism, number, number)

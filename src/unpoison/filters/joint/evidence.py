@@ -1,0 +1,78 @@
+"""Whether somebody attacks, and what an attacker could do without being noticed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.stats import chi2
+
+from unpoison.filters.joint.counts import JointCounts
+from unpoison.filters.joint.solver import Fit, fit
+from unpoison.types import FloatArray
+
+REPLICATES = 40
+CERTAIN = 1e-6
+LEVEL = 0.05
+
+
+def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
+    """How likely counts are that honest users explain as badly, if all users are honest.
+
+    The deviance is χ² with as many degrees of freedom as it has on average. These are found by
+    fitting collections drawn from the honest fit: x̂ ≥ 0 makes a count of parameters too rough.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import Poison
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> for attack in ("none", "point:C"):
+    ...     run = simulate(plan, values, attack, 0.05, np.random.default_rng(1))
+    ...     counts = JointCounts.of(run.summary, range(4))
+    ...     print(nobody_p_value(counts, fit(counts, Poison.nobody(4, 64))) < 0.05)
+    False
+    True
+    """
+    if nobody.p_value < CERTAIN:
+        return nobody.p_value
+    rng = np.random.default_rng(seed)
+    again = [fit(counts.drawn(nobody.expected, rng), nobody.model) for _ in range(REPLICATES)]
+    degrees = float(np.mean([each.deviance for each in again]))
+    return float(chi2.sf(nobody.deviance, degrees))
+
+
+def hidden_range(
+    counts: JointCounts, found: Fit, share: float, values: FloatArray
+) -> tuple[float, float]:
+    """All honest means that attackers of a given share could hide behind the honest part of a fit.
+
+    Honest users with the histogram a/(1 − γ), and poison y ≥ 0 of a total γ, look exactly as the
+    fit expects if M_t a + y_t = M_t x in all groups: any a with M_t a ≤ M_t x will do. Noise hides
+    a little more: the room is such that a test at 5 % finds it in half of the collections. The
+    least and the largest mean are found by linear programs.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import Poison
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.5))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> low, high = hidden_range(counts, fit(counts, Poison.nobody(4, 64)), 0.1, counts.values)
+    >>> low < -0.1 < 0.1 < high
+    True
+    """
+    looks = counts.transitions @ found.honest
+    room = looks + _unnoticed(counts) * np.sqrt(looks / counts.reports[:, None])
+    rows, limits = counts.transitions.reshape(-1, counts.inputs), room.ravel()
+    total = np.ones((1, counts.inputs))
+
+    def most(direction: FloatArray) -> float:
+        solved = linprog(-direction, rows, limits, total, [1 - share], method="highs")
+        return math.nan if solved.x is None else float(direction @ solved.x) / (1 - share)
+
+    return -most(-values), most(values)
+
+
+def _unnoticed(counts: JointCounts) -> float:
+    """By how many standard deviations every bucket may be off before a test would notice."""
+    degrees = counts.counts.size - len(counts.reports)
+    excess = chi2.isf(LEVEL, degrees) - degrees
+    return math.sqrt(excess / counts.counts.size)

@@ -1,0 +1,256 @@
+"""The joint filter on the groups of one tier: the chosen model, and what follows from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from scipy.stats import norm
+
+from unpoison.distribution import Distribution
+from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate, numbers
+from unpoison.filters.joint import (
+    Choice,
+    Fit,
+    JointCounts,
+    choose,
+    hidden_range,
+    nobody_p_value,
+    share_of,
+)
+from unpoison.mechanisms import CategoricalMechanism
+from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.weights import group_weights
+from unpoison.summary import Summary
+from unpoison.trusted import distribution_of
+from unpoison.types import FloatArray
+
+LEVEL = 0.05
+FAR_SIDE = 0.9
+"""The share of the poison that must be on one side of the middle to call it that side."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointAnalysis:
+    """The chosen model of one tier, and what follows from it.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), "point:C", 0.3, np.random.default_rng(1))
+    >>> analysis = JointAnalysis(run.summary, range(4))
+    >>> analysis.side, round(analysis.share, 2)
+    ('right', 0.3)
+    """
+
+    summary: Summary
+    groups: Sequence[int]
+
+    @cached_property
+    def counts(self) -> JointCounts:
+        """The tier's counts."""
+        return JointCounts.of(self.summary, list(self.groups))
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The model, and what else could be."""
+        return choose(self.counts)
+
+    @property
+    def fit(self) -> Fit:
+        """The chosen model's."""
+        return self.choice.best
+
+    @cached_property
+    def share(self) -> float:
+        """γ̂."""
+        return share_of(self.counts, self.fit)
+
+    @property
+    def share_deviation(self) -> float:
+        """The standard error of γ̂."""
+        weights = self.counts.users / self.counts.users.sum()
+        return float(np.sqrt(max(weights @ self.fit.share_covariance @ weights, 0.0)))
+
+    @property
+    def honest_users(self) -> float:
+        """How many users seem to be honest."""
+        return float(self.counts.users @ (1 - self.fit.shares))
+
+    @cached_property
+    def p_value(self) -> float:
+        """That of "nobody attacks"."""
+        return nobody_p_value(self.counts, self.choice.nobody)
+
+    @property
+    def strain(self) -> float:
+        """By how much errors are to be widened where no model fits: √(deviance/degrees)."""
+        if self.choice.fits:
+            return 1.0
+        return math.sqrt(max(self.fit.deviance / max(self.fit.degrees, 1.0), 1.0))
+
+    def hull(self, direction: FloatArray) -> tuple[float, float]:
+        """A 95 % interval for the honest mean of some values, over all models that may be true."""
+        wide = norm.isf(LEVEL / 2) * self.strain
+        ends = [
+            (each.mean(direction), wide * each.deviation(direction))
+            for each in (self.fit, *self.choice.others)
+        ]
+        return min(mid - out for mid, out in ends), max(mid + out for mid, out in ends)
+
+    def blind(self, share: float) -> float:
+        """The largest shift of the mean (of a frequency) that attackers of a share could hide."""
+        if not self.summary.plan.categorical:
+            low, high = hidden_range(self.counts, self.fit, share, self.counts.values)
+            mean = self.fit.mean(self.counts.values)
+            return max(high - mean, mean - low)
+        return _blind_categories(self.counts, self.fit, share)
+
+    @cached_property
+    def side(self) -> str:
+        """Where the poison is, seen from the middle of the report domain."""
+        if not self.share > 0:
+            return "none"
+        outputs = self.fit.poison.shape[1]
+        weights = self.counts.users @ self.fit.poison
+        right = weights[outputs // 2 :].sum() / weights.sum()
+        if right >= FAR_SIDE:
+            return "right"
+        return "left" if right <= 1 - FAR_SIDE else "both"
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The poisoned ones."""
+        names = self.summary.plan.categories or ()
+        poisoned = (self.fit.poison * self.counts.reports[:, None]).sum(axis=0) >= 1
+        return tuple(name for name, found in zip(names, poisoned, strict=True) if found)
+
+    def place(self) -> dict[str, Any]:
+        """The side or the categories, under the name that an Estimate has for it."""
+        if self.summary.plan.categorical:
+            return {"categories": self.categories}
+        return {"side": self.side}
+
+    def answer(self) -> dict[str, Any]:
+        """The mean or the frequencies, in natural units."""
+        plan = self.summary.plan
+        if plan.categories is None:
+            return {"mean": plan.natural(self.fit.mean(self.counts.values))}
+        named = dict(zip(plan.categories, self.fit.honest.tolist(), strict=True))
+        return {"mean": math.nan, "frequencies": named}
+
+    def distribution(self, options: FilterOptions) -> Distribution:
+        """By EMS from the reports that are left when the poison is taken out."""
+        groups = list(self.counts.groups)
+        kept = np.stack([self._kept_cells(place) for place in range(len(groups))])
+        return distribution_of(self.summary.plan, groups, kept, options.max_iterations)
+
+    def _kept_cells(self, place: int) -> FloatArray:
+        """The honest share of each bucket, taken of each of its cells."""
+        expected, poison = self.fit.expected[place], self.fit.poison[place]
+        kept = 1 - poison / np.maximum(expected, np.finfo(float).tiny)
+        cells = np.repeat(kept, self.counts.buckets[place].cell_widths)
+        counted: FloatArray = self.summary.counts[self.counts.groups[place]] * cells
+        return counted
+
+    @property
+    def tier(self) -> int:
+        """The number of the tier."""
+        plan = self.summary.plan
+        return next(t for t in range(len(plan.all_tiers)) if self.groups[0] in plan.tier_groups(t))
+
+    def tier_estimate(self, weight: float) -> TierEstimate:
+        """What the tier says."""
+        return TierEstimate(
+            epsilon=self.summary.plan.all_tiers[self.tier].epsilon,
+            **self.answer(),
+            weight=weight,
+            byzantine_fraction=self.share,
+            **self.place(),
+        )
+
+    def group_estimates(self) -> list[GroupEstimate]:
+        """What each group says by itself, given the poison that was found in it."""
+        plan, counts = self.summary.plan, self.counts
+        variances = [plan.group_mechanisms[g].worst_variance for g in counts.groups]
+        honest = 1 - self.fit.shares
+        weights = group_weights(
+            "optimal", counts.reports * honest, counts.users * honest, np.array(variances)
+        )
+        return [
+            GroupEstimate(
+                group=group,
+                tier=self.tier,
+                epsilon=plan.all_groups[group].epsilon,
+                users=float(counts.users[place]),
+                reports=int(counts.reports[place]),
+                **self._group_answer(place),
+                weight=float(weights[place]),
+                byzantine_fraction=float(self.fit.shares[place]),
+                iterations=self.fit.steps,
+                converged=self.fit.converged,
+                picture=self._picture(place),
+            )
+            for place, group in enumerate(counts.groups)
+        ]
+
+    def _group_answer(self, place: int) -> dict[str, Any]:
+        """The average of a group's decoded reports without the poison; or its own frequencies."""
+        plan, group = self.summary.plan, self.counts.groups[place]
+        poison, kept = self.fit.poison[place], 1 - self.fit.shares[place]
+        if plan.categories is not None:
+            left = (self.counts.shares[place] - poison) / kept
+            decoded = plan.group_mechanisms[group].decode(left)
+            named = dict(zip(plan.categories, decoded.tolist(), strict=True))
+            return {"mean": math.nan, "frequencies": named}
+        removed = float(poison @ self.counts.buckets[place].decoded_values)
+        mean = (self.summary.decoded_average(group) - removed) / kept
+        return {"mean": plan.natural(float(mean))}
+
+    def _picture(self, place: int) -> Picture:
+        return Picture(
+            edges=numbers(self.counts.buckets[place].output_edges),
+            observed=numbers(self.counts.shares[place]),
+            honest=numbers(self.fit.expected[place] - self.fit.poison[place]),
+            poison=numbers(self.fit.poison[place]),
+        )
+
+    def histogram(self) -> Histogram:
+        """The poison of the group with the most reports."""
+        place = int(np.argmax(self.counts.reports))
+        return Histogram(
+            group=self.counts.groups[place],
+            edges=numbers(self.counts.buckets[place].output_edges),
+            fractions=numbers(self.fit.poison[place]),
+        )
+
+    def evidence(self) -> dict[str, Any]:
+        """How the model was chosen, how well it fits, and how near the optimum it is."""
+        return {
+            "model": self.fit.model.kind,
+            "poison_places": int(self.fit.model.places.sum()),
+            "deviance": self.fit.deviance,
+            "degrees_of_freedom": self.fit.degrees,
+            "goodness_of_fit_p_value": self.fit.p_value,
+            "nobody_attacks_p_value": self.p_value,
+            "fits": self.choice.fits,
+            "other_models": [each.model.kind for each in self.choice.others],
+            "duality_gap": self.fit.gap,
+            "steps": self.fit.steps,
+        }
+
+
+def _blind_categories(counts: JointCounts, found: Fit, share: float) -> float:
+    """The same for frequencies: the largest shift of any, in closed form.
+
+    M_t a ≤ M_t x bounds each a_k by x_k + γ·other/(kept − other), in the group with the largest ε.
+    """
+    parts = [cast(CategoricalMechanism, each.mechanism) for each in counts.buckets]
+    slack = share * min(part.other / (part.kept - part.other) for part in parts)
+    most = np.minimum(found.honest + slack, 1 - share)
+    least = np.maximum(1 - share - (most.sum() - most), 0.0)
+    ends = np.stack([most, least]) / (1 - share)
+    return float(np.abs(ends - found.honest).max())
