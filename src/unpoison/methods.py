@@ -23,7 +23,8 @@ from unpoison.summary import Summary
 
 ALIASES = {"emf*": "emf-star", "cemf*": "cemf-star"}
 JOINT = "joint"
-DEFAULT_METHOD = "emf-star"
+DEFAULT_METHOD = JOINT
+JOINT_OPTIONS = ("blind_share", "max_iterations")
 
 
 def method_names() -> list[str]:
@@ -40,7 +41,7 @@ def default_method(summary: Summary) -> str:
 
     >>> from unpoison import Plan
     >>> default_method(Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)))
-    'emf-star'
+    'joint'
     """
     return "baseline" if summary.plan.protocol == "baseline" else DEFAULT_METHOD
 
@@ -182,8 +183,15 @@ def estimate_summary(
         kind = defences[name]
         _check_options(options, [field.name for field in fields(kind)], name)  # type: ignore[arg-type]
         return kind(**options).estimate(summary, name, asked)
-    _check_options(options, [field.name for field in fields(FilterOptions)], name)
+    _check_options(options, _option_names(name), name)
     return estimates(summary, [name], FilterOptions(**options), asked)[name]
+
+
+def _option_names(method: str) -> list[str]:
+    """The joint filter needs no advice but on its blind spot; the others have none."""
+    if method == JOINT:
+        return list(JOINT_OPTIONS)
+    return [field.name for field in fields(FilterOptions) if field.name != "blind_share"]
 
 
 def _check_options(options: dict[str, Any], known: list[str], method: str) -> None:

@@ -39,7 +39,9 @@ class Trial:
     `side` is the one that attackers seem to be on, or names their categories. `wasserstein` is the
     distance of the distribution from the truth, where that was asked for. `located` is 1 if exactly
     the categories that attackers send were found, else 0. `variance_left` and `variance_right` are
-    those of x̂ with poison on that side, by which Alg. 3 chooses.
+    those of x̂ with poison on that side, by which Alg. 3 chooses. `covered` is 1 if the interval has
+    the truth in it, else 0; `p_value` is that of "nobody attacks"; `doubt` is 1 if the method says
+    that the data cannot tell, else 0.
 
     >>> found = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
     >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
@@ -63,6 +65,9 @@ class Trial:
     located: float = math.nan
     variance_left: float = math.nan
     variance_right: float = math.nan
+    covered: float = math.nan
+    p_value: float = math.nan
+    doubt: float = math.nan
     frequencies: dict[str, float] | None = None
 
 
@@ -258,6 +263,7 @@ def _row(
         wasserstein=_distance(answer, run),
         located=_located(answer, run),
         **_variances(answer),
+        **_certainty(answer, run),
         frequencies=answer.frequencies,
     )
 
@@ -286,6 +292,18 @@ def _distance(answer: Estimate, run: Simulation) -> float:
 def _variances(answer: Estimate) -> dict[str, float]:
     found = answer.fit.get("honest_variance", {})
     return {f"variance_{side}": float(found.get(side, math.nan)) for side in SIDES}
+
+
+def _certainty(answer: Estimate, run: Simulation) -> dict[str, float]:
+    """Of methods that say how sure they are."""
+    if answer.interval is None:
+        return {}
+    low, high = answer.interval
+    return {
+        "covered": float(low <= run.truth <= high),
+        "p_value": float(answer.fit.get("nobody_attacks_p_value", math.nan)),
+        "doubt": float(answer.fit.get("doubt", False)),
+    }
 
 
 def _located(answer: Estimate, run: Simulation) -> float:

@@ -17,12 +17,20 @@ def show(answer: Any, summary: Any) -> None:
     if answer.invalid:
         typer.echo(f"left out  {answer.invalid} invalid reports")
     if answer.groups:
-        typer.echo(f"attackers {100 * answer.byzantine.fraction:.1f} %, {_place(answer)}")
+        typer.echo(f"attackers {_attackers(answer.byzantine)}, {_place(answer)}")
     if answer.frequencies is not None:
         _show_frequencies(answer)
     if answer.groups:
         _show_groups(answer, summary)
     typer.echo(f"\n{answer.verdict}")
+
+
+def _attackers(byzantine: Any) -> str:
+    share = f"{100 * byzantine.fraction:.1f} %"
+    if byzantine.interval is None:
+        return share
+    low, high = byzantine.interval
+    return f"{share} (95 %: {100 * low:.1f} to {100 * high:.1f})"
 
 
 def _place(answer: Any) -> str:
@@ -35,7 +43,11 @@ def _place(answer: Any) -> str:
 def _show_mean(answer: Any, summary: Any) -> None:
     from unpoison.protocols.verdict import readable
 
-    typer.echo(f"mean      {readable(answer.mean, summary)}   ({answer.method})")
+    sure = ""
+    if answer.interval is not None:
+        low, high = (readable(end, summary) for end in answer.interval)
+        sure = f"   95 %: {low} to {high}"
+    typer.echo(f"mean      {readable(answer.mean, summary)}{sure}   ({answer.method})")
     found = answer.distribution
     if found is not None:
         quantiles = ", ".join(
@@ -54,10 +66,14 @@ def _show_frequencies(answer: Any) -> None:
 
     plain = answer.fit.get("unfiltered_frequencies")
     poisoned = answer.byzantine.categories or ()
-    heads = ["category", answer.method] + (["unfiltered", "poisoned"] if plain else [])
+    sure = answer.fit.get("frequency_intervals", {})
+    heads = ["category", answer.method, *(["95 %"] if sure else [])]
+    heads += ["unfiltered", "poisoned"] if plain else []
     rows = []
     for name, frequency in answer.frequencies.items():
         row = [name, f"{100 * frequency:.2f} %"]
+        if sure:
+            row.append(" to ".join(f"{100 * end:.2f}" for end in sure[name]))
         if plain:
             row += [f"{100 * plain[name]:.2f} %", "yes" if name in poisoned else ""]
         rows.append(row)

@@ -31,8 +31,9 @@ def estimate(
     method: Annotated[
         str | None,
         typer.Option(
-            show_default="emf-star; baseline for a baseline plan",
-            help="emf, emf-star, cemf-star, baseline; or a rival: ostrich, trimming, boxplot, "
+            show_default="joint; baseline for a baseline plan",
+            help="joint; the paper's emf, emf-star, cemf-star, baseline; or a rival: ostrich, "
+            "trimming, boxplot, "
             "isolation-forest, k-means, emf-boxplot, emf-isolation-forest, emf-k-means, with "
             "parameters as in trimming:side=left,share=0.25.",
         ),
@@ -66,6 +67,15 @@ def estimate(
             parser=whole, metavar="INTEGER", show_default="100000", help="Bound on EM's iterations."
         ),
     ] = None,
+    blind_share: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            show_default="0.05",
+            help="joint: the share of hidden attackers that the blind spot is told for.",
+        ),
+    ] = None,
     poisoned_side: Annotated[
         str | None,
         typer.Option(show_default="right", help="Trimming: the side it is told, right or left."),
@@ -78,7 +88,7 @@ def estimate(
 ) -> None:
     """Estimate the honest users' mean, distribution or frequencies, and what attackers did to it.
 
-    Example: unpoison estimate reports/*.parquet -p plan.json --method emf-star --json
+    Example: unpoison estimate reports/*.parquet -p plan.json --json
     """
     from unpoison.cli.answers import show
     from unpoison.cli.progress import progress
@@ -94,6 +104,7 @@ def estimate(
         gamma_sup=gamma_sup,
         suppression=suppression,
         max_iterations=max_iterations,
+        blind_share=blind_share,
         side=poisoned_side,
     )
     summary = _summary(data, plan, drop_invalid)

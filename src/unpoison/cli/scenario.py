@@ -26,7 +26,7 @@ from unpoison.statistic import Statistic
 from unpoison.trials import Score, Trial, run_trials
 
 DEFAULT_USERS = 100_000
-DRAWN = ("emf-star", "emf", "cemf-star", "baseline")
+DRAWN = ("joint", "emf-star", "emf", "cemf-star", "baseline")
 """Methods whose fit can be drawn, the preferred first."""
 
 

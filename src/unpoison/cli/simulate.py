@@ -20,7 +20,7 @@ from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
 from unpoison.errors import InvalidParameter
 
 METHODS = {
-    "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star"),
+    "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "joint"),
     "baseline": ("ostrich", "trimming", "baseline"),
 }
 ON_NUMBERS_ONLY = ("trimming",)
@@ -227,10 +227,11 @@ def _default_attack(plan: Any) -> str:
 def _all_methods(plan: Any, statistic: str | None) -> list[str]:
     """The oracle, the schemes, and every defence that can be run here on such a plan."""
     from unpoison.defences import Keeping, defences
+    from unpoison.methods import JOINT
     from unpoison.protocols import SCHEMES
     from unpoison.trials import ORACLE
 
-    schemes = SCHEMES if plan.protocol == "dap" else ("baseline",)
+    schemes = (JOINT, *SCHEMES) if plan.protocol == "dap" else ("baseline",)
     fitting = [
         name
         for name, kind in ((name, defences[name]) for name in defences)

@@ -6,7 +6,7 @@ from unpoison.experiments.figure import Panel, draw, markdown
 from unpoison.experiments.report import Section, report
 from unpoison.experiments.runner import run_cells
 
-from unpoison.experiments import probing, populations, means, square_wave, k_means, frequency  # isort: skip
+from unpoison.experiments import probing, populations, means, square_wave, k_means, frequency, joint  # isort: skip
 
 __all__ = [
     "Cell",
@@ -18,6 +18,7 @@ __all__ = [
     "draw",
     "experiments",
     "frequency",
+    "joint",
     "k_means",
     "markdown",
     "means",

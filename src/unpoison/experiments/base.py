@@ -52,6 +52,8 @@ class Experiment(ABC):
     """
 
     title: ClassVar[str]
+    of_the_paper: ClassVar[bool] = True
+    """Whether `reproduce all` runs it."""
 
     @abstractmethod
     def cells(self, quick: bool) -> list[Cell]:

@@ -21,9 +21,13 @@ COLOURS = {
     "emf-star": "#1f6feb",
     "cemf-star": "#1a7f37",
     "oracle": "#24292f",
+    "joint": "#cf222e",
 }
 MEASURES = {
     "squared_error": "MSE",
+    "over_floor": "MSE / floor",
+    "covered": "intervals that cover",
+    "suspicious": "p < 0.05",
     "gamma_error": "|γ̂ − γ|",
     "byzantine_fraction": "γ̂",
     "wasserstein": "Wasserstein distance",
@@ -32,7 +36,8 @@ MEASURES = {
     "variance_right": "variance of x̂, right",
 }
 """What a panel may show, each averaged over trials."""
-SHARES = ("located",)
+SUSPICIOUS = 0.05
+SHARES = ("located", "covered")
 SYMBOLS = {"epsilon": "ε", "gamma": "γ", "rate": "β", "subsets": "subsets"}
 Lines = dict[str, dict[Any, float]]
 
@@ -114,8 +119,8 @@ def _means(line: dict[Any, list[float]]) -> dict[Any, float]:
 def with_measures(rows: pa.Table) -> pa.Table:
     """Rows with what follows from their columns.
 
-    That is |γ̂ − γ|, of those that estimate γ; and a method's name without its parameters, and two
-    of these.
+    That is |γ̂ − γ|, of those that estimate γ; the squared error in units of the floor; whether p <
+    0.05; and a method's name without its parameters, and two of these.
 
     >>> rows = {"byzantine_fraction": [0.25], "gamma": [0.5], "side": ["right"]}
     >>> found = with_measures(pa.table({**rows, "method": ["k-means:rate=0.5"]}))
@@ -130,6 +135,12 @@ def with_measures(rows: pa.Table) -> pa.Table:
         texts = [dict(given).get(parameter) for _, given in methods]
         column = [None if text is None else float(text) for text in texts]
         rows = rows.append_column(parameter, pa.array(column, pa.float64()))
+    if {"squared_error", "floor"} <= set(rows.column_names):
+        over = pc.divide(rows["squared_error"], rows["floor"])
+        rows = rows.append_column("over_floor", over)
+    if "p_value" in rows.column_names:
+        low = pc.less(rows["p_value"].cast(pa.float64()), SUSPICIOUS)
+        rows = rows.append_column("suspicious", low.cast(pa.float64()))
     apart = pc.abs(pc.subtract(rows["byzantine_fraction"], rows["gamma"]))
     blind = pc.and_(pc.equal(rows["side"], "none"), pc.equal(rows["byzantine_fraction"], 0.0))
     nothing = pa.scalar(None, pa.float64())

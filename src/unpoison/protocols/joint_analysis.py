@@ -20,7 +20,6 @@ from unpoison.filters.joint import (
     choose,
     hidden_range,
     nobody_p_value,
-    share_of,
 )
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.protocols.options import FilterOptions
@@ -64,10 +63,10 @@ class JointAnalysis:
         """The chosen model's."""
         return self.choice.best
 
-    @cached_property
+    @property
     def share(self) -> float:
         """γ̂."""
-        return share_of(self.counts, self.fit)
+        return self.choice.share
 
     @property
     def share_deviation(self) -> float:
@@ -227,6 +226,12 @@ class JointAnalysis:
             fractions=numbers(self.fit.poison[place]),
         )
 
+    @property
+    def other_kinds(self) -> tuple[str, ...]:
+        """Other kinds of attack that explain the counts as well."""
+        kinds = dict.fromkeys(each.model.kind for each in self.choice.others)
+        return tuple(kind for kind in kinds if kind != self.fit.model.kind)
+
     def evidence(self) -> dict[str, Any]:
         """How the model was chosen, how well it fits, and how near the optimum it is."""
         return {
@@ -237,7 +242,8 @@ class JointAnalysis:
             "goodness_of_fit_p_value": self.fit.p_value,
             "nobody_attacks_p_value": self.p_value,
             "fits": self.choice.fits,
-            "other_models": [each.model.kind for each in self.choice.others],
+            "other_models": list(self.other_kinds),
+            "doubt": bool(self.other_kinds) or not self.choice.fits,
             "duality_gap": self.fit.gap,
             "steps": self.fit.steps,
         }

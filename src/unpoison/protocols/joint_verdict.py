@@ -33,8 +33,8 @@ def joint_verdict(
     >>> import numpy as np
     >>> from unpoison import Plan, estimate, simulate
     >>> run = simulate(Plan.new(epsilon=1.0, low=0, high=1), np.full(20_000, 0.3), "point:C", 0.3)
-    >>> estimate(run.summary, method="joint").verdict[:26]
-    'About 30 % of users send v'
+    >>> estimate(run.summary, method="joint").verdict.startswith("About 3")
+    True
     """
     parts = [
         _found(tiers, answer, byzantine, interval, trusted),
@@ -124,12 +124,7 @@ def _doubt(tiers: Sequence[JointAnalysis]) -> str:
             "know, or reports are not what the plan says. The interval is widened; do not rely on "
             "the number."
         )
-    kinds = dict.fromkeys(
-        each.model.kind
-        for tier in tiers
-        for each in tier.choice.others
-        if each.model.kind != tier.fit.model.kind
-    )
+    kinds = dict.fromkeys(kind for tier in tiers for kind in tier.other_kinds)
     if not kinds:
         return ""
     told = " or that ".join(MODELS[kind] for kind in kinds)

@@ -8,32 +8,36 @@ import numpy as np
 from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import Poison
-from unpoison.filters.joint.solver import Fit, fit
-from unpoison.filters.joint.support import columns, score, starts, tidied
+from unpoison.filters.joint.model import OWN, Poison
+from unpoison.filters.joint.search import FITS, MOST_ATTACKERS, Search
+from unpoison.filters.joint.solver import Fit
+from unpoison.filters.joint.support import columns, one_sided, starts, tidied
+from unpoison.types import BoolArray
 
-FITS = 1e-3
 CLOSE = 6.0
+"""A difference of scores that leaves the worse model a chance of 1 in 20."""
 LEVEL = 0.05
-MOST_ATTACKERS = 0.5
+MOST_STARTS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The model that was chosen, whether it fits, and others that explain the counts as well.
+    """The model that was chosen, and others that explain the counts as well.
+
+    If no model fits, the others are all that were tried with attackers in the minority.
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
     >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> choice = choose(JointCounts.of(run.summary, range(4)))
-    >>> choice.best.model.kind, choice.fits, len(choice.others)
-    ('alike', True, 0)
+    >>> choice.best.model.kind, choice.fits, round(choice.share, 2)
+    ('alike', True, 0.3)
     """
 
     best: Fit
     nobody: Fit
     others: tuple[Fit, ...]
-    """What could be instead; if nothing fits, all that was tried with attackers in the minority."""
+    share: float
 
     @property
     def fits(self) -> bool:
@@ -46,65 +50,49 @@ def choose(counts: JointCounts) -> Choice:
 
     Simple explanations are tried first: nobody attacks, or noise over the whole domain, or the same
     poison in all groups. Only if none of these fits may every group have poison of its own.
-    """
-    groups, outputs = counts.counts.shape
-    everywhere = np.ones(outputs, dtype=bool)
-    nobody = fit(counts, Poison.nobody(groups, outputs))
-    found = [nobody, fit(counts, Poison.even(groups, outputs))]
-    found.append(tidied(counts, Poison.alike(everywhere, groups)))
-    places = list(starts(counts))
-    alike = {each.tobytes(): each for each in map(columns, places)}
-    found += [tidied(counts, Poison.alike(each, groups)) for each in alike.values()]
-    if not any(_possible(counts, each) for each in found):
-        found += [tidied(counts, Poison.own(each)) for each in places]
-    found = list({_name(each.model): each for each in found}.values())
-    best = min(found, key=lambda each: _order(counts, each))
-    if best.p_value > FITS:
-        return Choice(best, nobody, _others(counts, best, found))
-    tried = [each for each in found if share_of(counts, each) < MOST_ATTACKERS]
-    return Choice(best, nobody, tuple(each for each in tried if each is not best))
-
-
-def _name(model: Poison) -> tuple[str, bytes]:
-    """Different beginnings often end in the same model."""
-    return model.kind, model.places.tobytes()
-
-
-def share_of(counts: JointCounts, found: Fit) -> float:
-    """γ̂ over all users.
 
     >>> from unpoison import Plan, simulate
-    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
-    >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(4))
-    >>> bool(abs(share_of(counts, choose(counts).best) - 0.3) < 0.01)
-    True
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> choose(JointCounts.of(run.summary, range(4))).share
+    0.0
     """
-    return float(counts.users @ found.shares / counts.users.sum())
+    search = Search(counts)
+    groups, outputs = counts.counts.shape
+    nobody = search.fit(Poison.nobody(groups, outputs))
+    search.fit(Poison.even(groups, outputs))
+    places = starts(counts)
+    for each in [np.ones(outputs, dtype=bool), *map(columns, places)]:
+        tidied(search, Poison.alike(each, groups))
+    if not search.possible(search.best):
+        for each in _beginnings(search, places):
+            tidied(search, Poison.own(each))
+    return Choice(search.best, nobody, _others(search), search.share(search.best))
 
 
-def _possible(counts: JointCounts, found: Fit) -> bool:
-    """Whether a model explains the counts with attackers in the minority."""
-    return found.p_value > FITS and share_of(counts, found) < MOST_ATTACKERS
+def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:
+    """What the linear program says, and the most promising of all other beginnings."""
+    rest = places[1:] + one_sided(search.counts)
+    rest.sort(key=lambda each: search.rank(search.fit(Poison.own(each))))
+    return places[:1] + rest[:MOST_STARTS]
 
 
-def _order(counts: JointCounts, found: Fit) -> tuple[int, float]:
-    """Those that fit come first, by their score; then a minority; of the rest the least bad fit."""
-    if _possible(counts, found):
-        return 0, score(counts, found)
-    minority = share_of(counts, found) < MOST_ATTACKERS
-    return 1 if minority else 2, found.deviance - found.degrees
+def _others(search: Search) -> tuple[Fit, ...]:
+    """What may be true as well as the best."""
+    best, found = search.best, search.fits.values()
+    if best.p_value > FITS:
+        return tuple(each for each in found if each is not best and _plausible(search, each))
+    tried = (each for each in found if search.share(each) < MOST_ATTACKERS)
+    return tuple(each for each in tried if each is not best)
 
 
-def _others(counts: JointCounts, best: Fit, found: list[Fit]) -> tuple[Fit, ...]:
-    """Those that fit, with a close score, or significantly better with more parameters."""
+def _plausible(search: Search, each: Fit) -> bool:
+    """Whether a model fits, and its score is close; or whether it is significantly better.
 
-    def plausible(each: Fit) -> bool:
-        if each is best or not _possible(counts, each):
-            return False
-        more = each.model.parameters - best.model.parameters
-        gain = best.deviance - each.deviance
-        better = more > 0 and chi2.sf(gain, more) < LEVEL
-        return better or score(counts, each) - score(counts, best) < CLOSE
-
-    return tuple(each for each in found if plausible(each))
+    The latter is asked of simpler kinds only: poison of a group's own soaks up noise.
+    """
+    best = search.best
+    if not search.possible(each):
+        return False
+    more, gain = each.model.parameters - best.model.parameters, best.deviance - each.deviance
+    better = more > 0 and float(chi2.sf(gain, more)) < LEVEL and each.model.kind != OWN
+    return better or search.score(each) - search.score(best) < CLOSE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import linprog
@@ -11,25 +10,15 @@ from scipy.stats import norm
 
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import ALIKE, OWN, Poison
-from unpoison.filters.joint.solver import Fit, fit
+from unpoison.filters.joint.search import Search
+from unpoison.filters.joint.solver import Fit
 from unpoison.types import BoolArray, FloatArray
 
 LEVEL = 0.05
 MOST_ROUNDS = 10
 NEIGHBOURS = 2
-
-
-def score(counts: JointCounts, found: Fit) -> float:
-    """BIC: the deviance, and ln(users) for every parameter of the poison. Less is better.
-
-    >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(20_000, 0.3))
-    >>> counts = JointCounts.of(run.summary, range(4))
-    >>> nobody = fit(counts, Poison.nobody(4, 64))
-    >>> score(counts, nobody) == nobody.deviance
-    True
-    """
-    return found.deviance + counts.penalty * found.model.parameters
+NOTICEABLE = 2.0
+CUTS = 8
 
 
 def least_poison(counts: JointCounts) -> BoolArray:
@@ -58,7 +47,7 @@ def least_poison(counts: JointCounts) -> BoolArray:
     return np.asarray(rest > math.sqrt(counts.penalty))
 
 
-def starts(counts: JointCounts) -> Iterator[BoolArray]:
+def starts(counts: JointCounts) -> list[BoolArray]:
     """Places to begin with: what the linear program says, with neighbours, and alike in all groups.
 
     >>> from unpoison import Plan, simulate
@@ -68,76 +57,40 @@ def starts(counts: JointCounts) -> Iterator[BoolArray]:
     True
     """
     places = least_poison(counts)
-    groups = len(places)
+    wide = with_neighbours(places)
     sharpest = int(np.argmax(counts.reports))
-    candidates = [
-        places,
-        np.broadcast_to(2 * places.sum(axis=0) >= groups, places.shape),
-        np.broadcast_to(places[sharpest], places.shape),
-        _with_neighbours(places),
-        np.broadcast_to(_with_neighbours(places).any(axis=0), places.shape),
-    ]
-    seen = {each.tobytes(): each.copy() for each in candidates if each.any()}
-    yield from seen.values()
+    in_most: BoolArray = 2 * places.sum(axis=0) >= len(places)
+    candidates = [places, in_most, places[sharpest], wide, columns(wide)]
+    spread = [np.broadcast_to(each, places.shape).copy() for each in candidates]
+    return list({each.tobytes(): each for each in spread if each.any()}.values())
 
 
-def _with_neighbours(places: BoolArray) -> BoolArray:
+def one_sided(counts: JointCounts) -> list[BoolArray]:
+    """Everything beyond a cut, in all groups, on either side.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> [int(each[0].sum()) for each in one_sided(JointCounts.of(run.summary, range(4)))][:3]
+    [8, 16, 24]
+    """
+    groups, outputs = counts.counts.shape
+    order = np.arange(outputs)
+    cuts = [outputs * cut // CUTS for cut in range(1, CUTS)]
+    sides = [order < cut for cut in cuts] + [order >= cut for cut in cuts]
+    return [np.broadcast_to(side, (groups, outputs)).copy() for side in sides]
+
+
+def with_neighbours(places: BoolArray) -> BoolArray:
+    """Places, and two buckets on either side of each.
+
+    >>> with_neighbours(np.array([[False, False, False, True]])).tolist()
+    [[False, True, True, True]]
+    """
     wide = places.copy()
     for step in range(1, NEIGHBOURS + 1):
         wide[:, step:] |= places[:, :-step]
         wide[:, :-step] |= places[:, step:]
     return wide
-
-
-def tidied(counts: JointCounts, model: Poison) -> Fit:
-    """Places added where counts exceed what is expected, and left out where poison is within noise.
-
-    A change is kept if it lowers the score.
-
-    >>> from unpoison import Plan, simulate
-    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
-    >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(4))
-    >>> tidied(counts, Poison.alike(np.ones(64, dtype=bool), 4)).model.columns.tolist() == [
-    ...     *range(56, 64)
-    ... ]
-    True
-    """
-    best = fit(counts, model)
-    for _ in range(MOST_ROUNDS):
-        before = score(counts, best)
-        best = _pruned(counts, _grown(counts, best))
-        if score(counts, best) >= before:
-            break
-    return best
-
-
-def _grown(counts: JointCounts, best: Fit) -> Fit:
-    """Poison of each group's own may be where residuals are large."""
-    for _ in range(MOST_ROUNDS if best.model.kind == OWN else 0):
-        more = ~best.model.places & (_residuals(counts, best) > math.sqrt(counts.penalty))
-        if not more.any():
-            break
-        wider = fit(counts, Poison.own(best.model.places | more))
-        if score(counts, wider) >= score(counts, best):
-            break
-        best = wider
-    return best
-
-
-def _pruned(counts: JointCounts, best: Fit) -> Fit:
-    """Without the places of little poison: the faintest first."""
-    for faint in (1.0, 2.0, math.sqrt(counts.penalty)):
-        kept = best.model.places & (_strengths(counts, best) >= faint)
-        if kept.any() and not np.array_equal(kept, best.model.places):
-            smaller = fit(counts, _model(best.model.kind, kept))
-            if score(counts, smaller) < score(counts, best):
-                best = smaller
-    return best
-
-
-def _model(kind: str, places: BoolArray) -> Poison:
-    return Poison.own(places) if kind == OWN else Poison.alike(columns(places), len(places))
 
 
 def columns(places: BoolArray) -> BoolArray:
@@ -150,11 +103,58 @@ def columns(places: BoolArray) -> BoolArray:
     return found
 
 
-def _residuals(counts: JointCounts, found: Fit) -> FloatArray:
-    """By how many standard deviations the counts are above what is expected."""
-    noise = np.sqrt(found.expected / counts.reports[:, None])
-    above: FloatArray = (counts.shares - found.expected) / noise
-    return above
+def tidied(search: Search, model: Poison) -> Fit:
+    """Places added where counts exceed what is expected, and left out where poison is within noise.
+
+    A change is kept if it makes the model better.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> search = Search(JointCounts.of(run.summary, range(4)))
+    >>> found = tidied(search, Poison.alike(np.ones(64, dtype=bool), 4))
+    >>> found.model.columns.tolist() == [*range(56, 64)]
+    True
+    """
+    best = search.fit(model)
+    for _ in range(MOST_ROUNDS):
+        changed = _pruned(search, _grown(search, best))
+        if changed is best:
+            break
+        best = changed
+    return best
+
+
+def _grown(search: Search, best: Fit) -> Fit:
+    """Poison of each group's own may be where residuals are large.
+
+    Where the model does not fit yet, smaller ones next to poison, or where other groups have some,
+    count too.
+    """
+    for _ in range(MOST_ROUNDS if best.model.kind == OWN else 0):
+        places, above = best.model.places, search.residuals(best)
+        more = above > math.sqrt(search.counts.penalty)
+        if not search.possible(best):
+            more |= (with_neighbours(places) | columns(places)) & (above > NOTICEABLE)
+        wider = search.fit(Poison.own(places | more))
+        if not search.better(wider, best):
+            break
+        best = wider
+    return best
+
+
+def _pruned(search: Search, best: Fit) -> Fit:
+    """Without the places of little poison: the faintest first."""
+    for faint in (1.0, 2.0, math.sqrt(search.counts.penalty)):
+        kept = best.model.places & (_strengths(search.counts, best) >= faint)
+        if kept.any():
+            smaller = search.fit(_model(best.model.kind, kept))
+            best = smaller if search.better(smaller, best) else best
+    return best
+
+
+def _model(kind: str, places: BoolArray) -> Poison:
+    return Poison.own(places) if kind == OWN else Poison.alike(columns(places), len(places))
 
 
 def _strengths(counts: JointCounts, found: Fit) -> FloatArray:
