@@ -6,7 +6,7 @@ a missing one is known before anything is measured.
 
 from unpoison.bench.result import Benchmark, Result, benchmarks
 
-from unpoison.bench import k_rr, dap, em, ems, perturb, scaling, summarise  # isort: skip
+from unpoison.bench import k_rr, dap, em, ems, joint, perturb, scaling, summarise  # isort: skip
 
 __all__ = [
     "Benchmark",
@@ -15,6 +15,7 @@ __all__ = [
     "dap",
     "em",
     "ems",
+    "joint",
     "k_rr",
     "perturb",
     "scaling",

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.solver import Fit, fit
+from unpoison.threads import single_threaded
 from unpoison.types import FloatArray
 
 REPLICATES = 40
@@ -17,6 +18,7 @@ CERTAIN = 1e-6
 LEVEL = 0.05
 
 
+@single_threaded
 def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     """How likely counts are that honest users explain as badly, if all users are honest.
 

@@ -12,6 +12,7 @@ from unpoison.filters.joint.model import OWN, Poison
 from unpoison.filters.joint.search import FITS, MOST_ATTACKERS, Search
 from unpoison.filters.joint.solver import Fit
 from unpoison.filters.joint.support import columns, one_sided, starts, tidied
+from unpoison.threads import single_threaded
 from unpoison.types import BoolArray
 
 CLOSE = 6.0
@@ -45,6 +46,7 @@ class Choice:
         return self.best.p_value > FITS
 
 
+@single_threaded
 def choose(counts: JointCounts) -> Choice:
     """The model with the best score of those that fit the counts.
 

@@ -19,6 +19,7 @@ from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import ALIKE, OWN, Poison
+from unpoison.threads import single_threaded
 from unpoison.types import FloatArray, IntArray
 
 FIRST_BARRIER = 100.0
@@ -71,6 +72,7 @@ class Fit:
         return math.sqrt(max(variance, 0.0))
 
 
+@single_threaded
 def fit(counts: JointCounts, model: Poison, most_steps: int = MOST_STEPS) -> Fit:
     """Maximise the likelihood under a model.
 
