@@ -142,6 +142,7 @@ SUMMARISE = ("summarise", "reports.csv", "-p", "plan.json", "-o", "old.summary")
 ESTIMATE = ("estimate", "reports.csv", "-p", "plan.json", "--plot", "new.png")
 MERGE = ("merge", "good.summary", "-o", "old.summary")
 SIMULATE = ("simulate", "-n", "500", "--reports", "old.csv", "--summary", "old.summary")
+STAR = ("--method", "emf-star")
 BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("plna",), ("plna", "did you mean 'plan'")),
     (("plan", "--hihg", "1"), ("--hihg", "--high")),
@@ -185,18 +186,20 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ((*ESTIMATE, "--method", "baseline"), ("method", "baseline", "dap")),
     ((*ESTIMATE, "--method", "ostrich"), ("plot", "received ostrich")),
     ((*ESTIMATE, "--method", "ostrich", "--weights", "paper"), ("ostrich", "'weights'")),
-    ((*ESTIMATE, "--poisoned-side", "left"), ("emf-star", "'side'")),
+    ((*ESTIMATE, "--poisoned-side", "left"), ("joint", "'side'")),
+    ((*ESTIMATE, "--weights", "paper"), ("joint", "'weights'")),
+    ((*ESTIMATE, "--blind-share", "1.5"), ("blind_share", "(0, 1)", "received 1.5")),
     ((*ESTIMATE, "--method", "trimming", "--poisoned-side", "lfet"), ("did you mean 'left'",)),
-    ((*ESTIMATE, "--weights", "papr"), ("weights", "did you mean 'paper'")),
-    ((*ESTIMATE, "--side-rule", "varience"), ("side_rule", "did you mean 'variance'")),
+    ((*ESTIMATE, *STAR, "--weights", "papr"), ("weights", "did you mean 'paper'")),
+    ((*ESTIMATE, *STAR, "--side-rule", "varience"), ("side_rule", "did you mean 'variance'")),
     ((*ESTIMATE, "--initial-mean", "pesimistic"), ("--initial-mean", "'pesimistic'")),
     ((*ESTIMATE, "--initial-mean", "nan"), ("--initial-mean", "'nan'")),
-    ((*ESTIMATE, "--initial-mean", "101"), ("initial_mean", "[0, 100]", "received 101")),
-    ((*ESTIMATE, "--gamma-sup", "0"), ("gamma_sup", "(0, 1/2]", "received 0")),
-    ((*ESTIMATE, "--gamma-sup", "-0.1"), ("gamma_sup", "(0, 1/2]", "received -0.1")),
-    ((*ESTIMATE, "--gamma-sup", "0.51"), ("gamma_sup", "(0, 1/2]", "received 0.51")),
-    ((*ESTIMATE, "--gamma-sup", "nan"), ("--gamma-sup", "received 'nan'")),
-    ((*ESTIMATE, "--suppression", "-1"), ("suppression", "received -1")),
+    ((*ESTIMATE, *STAR, "--initial-mean", "101"), ("initial_mean", "[0, 100]", "received 101")),
+    ((*ESTIMATE, *STAR, "--gamma-sup", "0"), ("gamma_sup", "(0, 1/2]", "received 0")),
+    ((*ESTIMATE, *STAR, "--gamma-sup", "-0.1"), ("gamma_sup", "(0, 1/2]", "received -0.1")),
+    ((*ESTIMATE, *STAR, "--gamma-sup", "0.51"), ("gamma_sup", "(0, 1/2]", "received 0.51")),
+    ((*ESTIMATE, *STAR, "--gamma-sup", "nan"), ("--gamma-sup", "received 'nan'")),
+    ((*ESTIMATE, *STAR, "--suppression", "-1"), ("suppression", "received -1")),
     ((*ESTIMATE, "--max-iterations", "0"), ("max_iterations", "at least 1", "received 0")),
     ((*ESTIMATE, "--max-iterations", "many"), ("--max-iterations", "whole", "'many'")),
     ((*SIMULATE, "--trials", "0"), ("--trials", "at least 1", "received 0")),

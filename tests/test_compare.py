@@ -109,7 +109,7 @@ def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", *RUN, "--plot", "all.png", "--json").json
     grouped = [each["method"] for each in facts["methods"] if each["collection"] == "grouped"]
     available = [name for name in defences if defences[name].available()]
-    assert grouped == ["oracle", *SCHEMES, *available]
+    assert grouped == ["oracle", "joint", *SCHEMES, *available]
     assert Path("all.png").stat().st_size > 5000
     errors = {each["method"]: each["mse_over_floor"] for each in facts["methods"]}
     assert errors["oracle"] < errors["ostrich"]
@@ -118,7 +118,7 @@ def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
 def test_compare_of_categories_leaves_out_what_needs_numbers(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", "-d", "covid-19", *RUN, "--json").json
     names = {each["method"] for each in facts["methods"]}
-    assert names == {"oracle", "ostrich", *SCHEMES}
+    assert names == {"oracle", "ostrich", "joint", *SCHEMES}
 
 
 def test_a_comparison_shows_every_line() -> None:

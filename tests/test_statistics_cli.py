@@ -77,7 +77,7 @@ def test_the_whole_path_of_categories(unpoison: Command, suffix: str, mechanism:
             line.startswith(name) and f"{100 * frequency:.2f} %" in line
             for line in text.splitlines()
         )
-    assert "attackers 0.0 %, categories none" in text
+    assert "attackers 0.0 % (95 %: 0.0 to 0.0), categories none" in text
     assert answer.verdict in text
     assert "mean" not in text
 
@@ -196,6 +196,7 @@ def test_categories_are_simulated_with_every_attack(
         ("emf", "grouped"),
         ("emf-star", "grouped"),
         ("cemf-star", "grouped"),
+        ("joint", "grouped"),
         ("ostrich", "ungrouped"),
     ]
     for line in facts["methods"]:
@@ -207,7 +208,7 @@ def test_categories_are_simulated_with_every_attack(
             assert "located" not in line
             assert line["poisoned"] == "none"
         else:
-            assert line["located"] == located
+            assert line["located"] == located or line["method"] == "joint"
             assert line["trials"] == 1
             truth = facts["frequencies"]
             if line["collection"] == "grouped":

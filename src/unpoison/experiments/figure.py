@@ -127,7 +127,8 @@ def with_measures(rows: pa.Table) -> pa.Table:
     >>> [found[name].to_pylist() for name in ("gamma_error", "scheme", "rate", "subsets")]
     [[0.25], ['k-means'], [0.5], [None]]
     """
-    if not {"byzantine_fraction", "method"} <= set(rows.column_names):
+    present = set(rows.column_names)
+    if "scheme" in present or not {"byzantine_fraction", "method"} <= present:
         return rows
     methods = [split_method(method) for method in rows["method"].to_pylist()]
     rows = rows.append_column("scheme", pa.array([name for name, _ in methods], pa.string()))

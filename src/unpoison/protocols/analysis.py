@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from unpoison.buckets import Buckets
 from unpoison.estimate import Picture, numbers
 from unpoison.filters import GroupCounts, Problem, Solution, Stages, run_stages
 from unpoison.protocols.options import FilterOptions
@@ -164,21 +165,27 @@ class Analysis(ABC):
     def picture(self, scheme: str, group: int) -> Picture:
         """The group's reports and the fit, in bins wide enough to look at."""
         solution, counts = self.solution(scheme, group), self.counts[group]
-        buckets = counts.buckets
-        bins = min(PICTURE_BINS, buckets.outputs)
-        edges = np.arange(bins + 1) * buckets.outputs // bins
-
-        def binned(heights: FloatArray) -> tuple[float, ...]:
-            return numbers(np.add.reduceat(heights, edges[:-1]))
-
-        return Picture(
-            edges=numbers(buckets.output_edges[edges]),
-            observed=binned(counts.counts / counts.counts.sum()),
-            honest=binned(buckets.transition.forward(solution.honest)),
-            poison=binned(solution.poison),
-        )
+        honest = counts.buckets.transition.forward(solution.honest)
+        observed = counts.counts / counts.counts.sum()
+        return picture_of(counts.buckets, observed, honest, solution.poison)
 
     def _filtering(self, problems: dict[tuple[str, int], Problem]) -> Stages[None]:
         solutions = yield list(problems.values())
         for (scheme, group), solution in zip(problems, solutions, strict=True):
             self._solved.setdefault(scheme, {})[group] = solution
+
+
+def picture_of(
+    buckets: Buckets, observed: FloatArray, honest: FloatArray, poison: FloatArray
+) -> Picture:
+    """Heights of buckets, added up to bins that are wide enough to look at.
+
+    >>> from unpoison.mechanisms import make
+    >>> buckets, heights = Buckets(make("piecewise", 1.0), 128, 8), np.full(128, 1 / 128)
+    >>> len(picture_of(buckets, heights, heights, np.zeros(128)).observed)
+    64
+    """
+    bins = min(PICTURE_BINS, buckets.outputs)
+    edges = np.arange(bins + 1) * buckets.outputs // bins
+    parts = [numbers(np.add.reduceat(each, edges[:-1])) for each in (observed, honest, poison)]
+    return Picture(numbers(buckets.output_edges[edges]), *parts)

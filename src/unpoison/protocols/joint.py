@@ -56,7 +56,7 @@ def _assembled(
     ]
     answer, trusted = (
         answer_of(details, asked),
-        trusted_of(summary, summary.tiers_with_reports, asked),
+        trusted_of(summary, [tier.counts.groups for tier in tiers], asked),
     )
     byzantine, interval = _byzantine(summary, tiers), _interval(summary, tiers, weights)
     share = options.blind_share

@@ -22,6 +22,7 @@ from unpoison.filters.joint import (
     nobody_p_value,
 )
 from unpoison.mechanisms import CategoricalMechanism
+from unpoison.protocols.analysis import picture_of
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
@@ -210,12 +211,10 @@ class JointAnalysis:
         return {"mean": plan.natural(float(mean))}
 
     def _picture(self, place: int) -> Picture:
-        return Picture(
-            edges=numbers(self.counts.buckets[place].output_edges),
-            observed=numbers(self.counts.shares[place]),
-            honest=numbers(self.fit.expected[place] - self.fit.poison[place]),
-            poison=numbers(self.fit.poison[place]),
-        )
+        poison = self.fit.poison[place]
+        honest = self.fit.expected[place] - poison
+        buckets = self.counts.buckets[place]
+        return picture_of(buckets, self.counts.shares[place], honest, poison)
 
     def histogram(self) -> Histogram:
         """The poison of the group with the most reports."""
@@ -237,7 +236,7 @@ class JointAnalysis:
         return {
             "model": self.fit.model.kind,
             "poison_places": int(self.fit.model.places.sum()),
-            "deviance": self.fit.deviance,
+            "model_deviance": self.fit.deviance,
             "degrees_of_freedom": self.fit.degrees,
             "goodness_of_fit_p_value": self.fit.p_value,
             "nobody_attacks_p_value": self.p_value,
