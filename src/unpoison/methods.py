@@ -17,6 +17,7 @@ from unpoison.protocols import (
     estimate_dap_together,
     estimate_joint,
 )
+from unpoison.protocols.joint import MOST_CATEGORIES
 from unpoison.registry import check_name
 from unpoison.statistic import Statistic
 from unpoison.summary import Summary
@@ -43,7 +44,10 @@ def default_method(summary: Summary) -> str:
     >>> default_method(Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)))
     'joint'
     """
-    return "baseline" if summary.plan.protocol == "baseline" else DEFAULT_METHOD
+    plan = summary.plan
+    if plan.protocol == "baseline":
+        return "baseline"
+    return DEFAULT_METHOD if len(plan.categories or ()) <= MOST_CATEGORIES else "emf-star"
 
 
 def canonical(method: str) -> str:

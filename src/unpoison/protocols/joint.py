@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from unpoison.distribution import Distribution, mixture
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import BlindSpot, Byzantine, Estimate
 from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
-from unpoison.protocols.joint_analysis import LEVEL, JointAnalysis
+from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.joint_verdict import joint_verdict
 from unpoison.protocols.options import FilterOptions
 from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
+
+MOST_CATEGORIES = 256
 
 
 def estimate_joint(
@@ -37,6 +38,9 @@ def estimate_joint(
     if summary.plan.protocol != "dap":
         rule = "must be baseline or a defence for a baseline plan"
         raise InvalidParameter("method", rule, "joint")
+    if len(summary.plan.categories or ()) > MOST_CATEGORIES:
+        rule = f"joint takes at most {MOST_CATEGORIES} categories: emf-star takes more"
+        raise InvalidParameter("method", rule, len(summary.plan.categories or ()))
     present = summary.tiers_with_reports
     if not present:
         raise NotEnoughData("an estimate needs reports; received none")
@@ -58,9 +62,10 @@ def _assembled(
         answer_of(details, asked),
         trusted_of(summary, [tier.counts.groups for tier in tiers], asked),
     )
-    byzantine, interval = _byzantine(summary, tiers), _interval(summary, tiers, weights)
-    share = options.blind_share
-    blind = BlindSpot(share, _largest_shift(summary, tiers, weights, share))
+    byzantine, share = _byzantine(summary, tiers), options.blind_share
+    unseen = float(weights @ [tier.blind(share) for tier in tiers])
+    blind = BlindSpot(share, unseen if summary.plan.categorical else unseen * summary.plan.unit)
+    interval = _interval(summary, tiers, weights, unseen)
     return Estimate(
         method="joint",
         **answer,
@@ -70,7 +75,7 @@ def _assembled(
         groups=tuple(each for tier in tiers for each in tier.group_estimates()),
         tiers=tuple(details),
         fit={
-            **tiers[0].evidence(),
+            **_evidence(tiers),
             **_frequency_intervals(tiers, weights),
             **unfiltered(trusted),
             "agreement_p_value": trusted.p_value,
@@ -84,6 +89,18 @@ def _assembled(
     )
 
 
+def _evidence(tiers: list[JointAnalysis]) -> dict[str, Any]:
+    """That of the main tier, with the worst of all where one tier is enough to worry."""
+    every = [tier.evidence() for tier in tiers]
+    lowest = ("goodness_of_fit_p_value", "nobody_attacks_p_value")
+    return {
+        **every[0],
+        **{name: min(1.0, len(every) * min(each[name] for each in every)) for name in lowest},
+        "fits": all(each["fits"] for each in every),
+        "doubt": any(each["doubt"] for each in every),
+    }
+
+
 def _distribution(
     tiers: list[JointAnalysis], weights: FloatArray, options: FilterOptions, asked: Statistic
 ) -> Distribution | None:
@@ -93,24 +110,27 @@ def _distribution(
 
 
 def _interval(
-    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray
+    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray, unseen: float
 ) -> tuple[float, float] | None:
-    """For the mean: that of the only tier, or of all by weight; categories have one each."""
+    """For the mean: that of the only tier, or of all by weight; categories have one each.
+
+    Where no model fits, it also covers what attackers could have hidden.
+    """
     plan = summary.plan
     if plan.categorical:
         return None
     low, high = _combined([tier.hull(tier.counts.values) for tier in tiers], weights)
+    if not all(tier.choice.fits for tier in tiers):
+        low, high = low - unseen, high + unseen
     bounds = plan.bounds
     ends = sorted(min(max(plan.natural(end), bounds[0]), bounds[1]) for end in (low, high))
     return ends[0], ends[1]
 
 
 def _combined(hulls: Sequence[tuple[float, float]], weights: FloatArray) -> tuple[float, float]:
-    """Independent parts, each with its weight: half-widths add up in squares."""
+    """Parts with their weights. Doubts about models do not average out, so ends are added."""
     lows, highs = np.array(hulls).T
-    middle = float(weights @ (lows + highs)) / 2
-    half = float(np.sqrt(np.sum((weights * (highs - lows) / 2) ** 2)))
-    return middle - half, middle + half
+    return float(weights @ lows), float(weights @ highs)
 
 
 def _frequency_intervals(tiers: list[JointAnalysis], weights: FloatArray) -> dict[str, Any]:
@@ -120,7 +140,7 @@ def _frequency_intervals(tiers: list[JointAnalysis], weights: FloatArray) -> dic
         return {}
     found = {}
     for place, name in enumerate(names):
-        unit = np.eye(len(names))[place]
+        unit = (np.arange(len(names)) == place).astype(np.float64)
         low, high = _combined([tier.hull(unit) for tier in tiers], weights)
         found[name] = [max(low, 0.0), min(high, 1.0)]
     return {"frequency_intervals": found}
@@ -130,20 +150,9 @@ def _byzantine(summary: Summary, tiers: list[JointAnalysis]) -> Byzantine:
     """γ̂ over all users, with its interval and the main tier's poison."""
     users = np.array([tier.counts.users.sum() for tier in tiers])
     weights = users / users.sum()
-    share = float(weights @ [tier.share for tier in tiers])
-    errors = weights * [tier.strain * tier.share_deviation for tier in tiers]
-    half = norm.isf(LEVEL / 2) * float(np.sqrt(np.sum(errors**2)))
     return Byzantine(
-        share,
-        interval=(max(share - half, 0.0), min(share + half, 1.0)),
+        float(weights @ [tier.share for tier in tiers]),
+        interval=_combined([tier.share_hull() for tier in tiers], weights),
         histogram=tiers[0].histogram(),
         **place_of(summary, [tier.place() for tier in tiers]),
     )
-
-
-def _largest_shift(
-    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray, share: float
-) -> float:
-    """In natural units, or as a frequency."""
-    shift = float(weights @ [tier.blind(share) for tier in tiers])
-    return shift if summary.plan.categorical else shift * summary.plan.unit

@@ -50,14 +50,14 @@ class JointAnalysis:
     groups: Sequence[int]
 
     @cached_property
-    def counts(self) -> JointCounts:
-        """The tier's counts."""
-        return JointCounts.of(self.summary, list(self.groups))
-
-    @cached_property
     def choice(self) -> Choice:
         """The model, and what else could be."""
-        return choose(self.counts)
+        return choose(JointCounts.of(self.summary, list(self.groups)))
+
+    @property
+    def counts(self) -> JointCounts:
+        """The tier's counts."""
+        return self.choice.counts
 
     @property
     def fit(self) -> Fit:
@@ -69,11 +69,20 @@ class JointAnalysis:
         """γ̂."""
         return self.choice.share
 
+    def share_hull(self) -> tuple[float, float]:
+        """A 95 % interval for γ, over all models that may be true."""
+        weights, wide = self.counts.users / self.counts.users.sum(), self._wide
+        ends = []
+        for each in (self.fit, *self.choice.others):
+            variance = float(weights @ each.share_covariance @ weights)
+            out = wide * math.sqrt(max(variance, 0.0))
+            ends.append((float(weights @ each.shares) - out, float(weights @ each.shares) + out))
+        return max(min(low for low, _ in ends), 0.0), min(max(high for _, high in ends), 1.0)
+
     @property
-    def share_deviation(self) -> float:
-        """The standard error of γ̂."""
-        weights = self.counts.users / self.counts.users.sum()
-        return float(np.sqrt(max(weights @ self.fit.share_covariance @ weights, 0.0)))
+    def _wide(self) -> float:
+        """Standard errors in half an interval."""
+        return float(norm.isf(LEVEL / 2)) * self.strain
 
     @property
     def honest_users(self) -> float:
@@ -94,9 +103,8 @@ class JointAnalysis:
 
     def hull(self, direction: FloatArray) -> tuple[float, float]:
         """A 95 % interval for the honest mean of some values, over all models that may be true."""
-        wide = norm.isf(LEVEL / 2) * self.strain
         ends = [
-            (each.mean(direction), wide * each.deviation(direction))
+            (each.mean(direction), self._wide * each.deviation(direction))
             for each in (self.fit, *self.choice.others)
         ]
         return min(mid - out for mid, out in ends), max(mid + out for mid, out in ends)

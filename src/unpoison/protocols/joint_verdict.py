@@ -57,9 +57,9 @@ def _found(
             "ones apart then: do not use the answer."
         )
     if not byzantine.fraction > 0:
-        return (
-            f"Nobody seems to attack (p = {_lowest(tiers):.2g}). {_number(tiers, answer, interval)}"
-        )
+        calm = f"Nobody seems to attack (p = {_lowest(tiers):.2g}). "
+        fits = all(tier.choice.fits for tier in tiers)
+        return (calm if fits else "") + _number(tiers, answer, interval)
     where = _where(byzantine)
     return f"About {_share(byzantine)} of users send {where}. " + _without(
         tiers, answer, byzantine, interval, trusted

@@ -14,7 +14,7 @@ from unpoison.buckets import MIN_REPORTS, Buckets
 from unpoison.errors import NotEnoughData
 from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 MOST_BUCKETS = 64
 FEWEST_BUCKETS = 8
@@ -39,8 +39,11 @@ class JointCounts:
     groups: tuple[int, ...]
     buckets: tuple[Buckets, ...]
     transitions: FloatArray
+    values: FloatArray
     counts: FloatArray
     users: FloatArray
+    repeats: IntArray
+    """How many reports a user of each group sends."""
 
     @classmethod
     def of(cls, summary: Summary, groups: Sequence[int]) -> JointCounts:
@@ -55,10 +58,12 @@ class JointCounts:
             groups=present,
             buckets=buckets,
             transitions=np.stack([each.transition.dense() for each in buckets]),
+            values=buckets[0].input_values,
             counts=np.stack(
                 [each.count(summary.counts[g]) for each, g in zip(buckets, present, strict=True)]
             ),
             users=summary.users[list(present)].astype(np.float64),
+            repeats=np.array([summary.plan.all_groups[group].reports for group in present]),
         )
 
     @cached_property
@@ -79,14 +84,14 @@ class JointCounts:
         return float(xlogy(self.counts, self.shares).sum())
 
     @property
-    def values(self) -> FloatArray:
-        """What the input buckets stand for, normalised."""
-        return self.buckets[0].input_values
-
-    @property
     def inputs(self) -> int:
-        """The number of input buckets."""
+        """The number of input buckets, or of values that users may have."""
         return int(self.transitions.shape[2])
+
+    def with_inputs(self, transitions: FloatArray, values: FloatArray) -> JointCounts:
+        """The same counts, with more values that users may have."""
+        together = np.concatenate([self.transitions, transitions], axis=2)
+        return replace(self, transitions=together, values=np.concatenate([self.values, values]))
 
     @property
     def penalty(self) -> float:
@@ -97,12 +102,26 @@ class JointCounts:
         """Twice the log-likelihood that a model falls short of the best."""
         return 2 * (self.best_likelihood - float(xlogy(self.counts, expected).sum()))
 
-    def drawn(self, expected: FloatArray, rng: np.random.Generator) -> JointCounts:
-        """A collection of the same size, drawn from what a model expects."""
-        numbers = self.reports.astype(np.int64)
-        shares = expected / expected.sum(axis=1, keepdims=True)
-        counts = [rng.multinomial(*each) for each in zip(numbers, shares, strict=True)]
+    def drawn(self, honest: FloatArray, rng: np.random.Generator) -> JointCounts:
+        """A collection of as many honest users: all reports of a user are about one value."""
+        counts = [
+            _reports(users, repeats, honest, transition, rng)
+            for users, repeats, transition in zip(
+                self.users, self.repeats, self.transitions, strict=True
+            )
+        ]
         return replace(self, counts=np.array(counts, dtype=np.float64))
+
+
+def _reports(
+    users: float, repeats: int, honest: FloatArray, transition: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """The counts of one group of honest users."""
+    members = rng.multinomial(round(users), honest / honest.sum()) * repeats
+    held = np.flatnonzero(members)
+    shares = transition[:, held] / transition[:, held].sum(axis=0)
+    drawn: FloatArray = rng.multinomial(members[held], shares.T).sum(axis=0).astype(np.float64)
+    return drawn
 
 
 def _buckets(mechanism: Mechanism, fewest: int) -> Buckets:

@@ -38,7 +38,7 @@ def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     if nobody.p_value < CERTAIN:
         return nobody.p_value
     rng = np.random.default_rng(seed)
-    again = [fit(counts.drawn(nobody.expected, rng), nobody.model) for _ in range(REPLICATES)]
+    again = [fit(counts.drawn(nobody.honest, rng), nobody.model) for _ in range(REPLICATES)]
     degrees = float(np.mean([each.deviance for each in again]))
     return float(chi2.sf(nobody.deviance, degrees))
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import Poison
+from unpoison.filters.joint.model import OWN, Poison
 from unpoison.filters.joint.solver import Fit, fit
 from unpoison.types import FloatArray
 
 FITS = 1e-3
 """The p-value under which a model does not explain the counts."""
 MOST_ATTACKERS = 0.5
-Rank = tuple[bool, bool, float]
+Rank = tuple[int, float]
 
 
 @dataclass(eq=False)
@@ -56,13 +56,16 @@ class Search:
     def rank(self, found: Fit) -> Rank:
         """What comes first is better.
 
-        Attackers in the minority come before others; then models that fit, by their score; then
-        those that do not, by their misfit.
+        First come models that fit with attackers in the minority, by their score; then those that
+        fit with a majority which acts alike; then minorities that do not fit, by their misfit.
+        Poison of each group's own with a majority of attackers explains anything, and so nothing.
         """
         majority = self.share(found) >= MOST_ATTACKERS
+        if majority and found.model.kind == OWN:
+            return 3, found.deviance - found.degrees
         if found.p_value > FITS:
-            return majority, False, self.score(found)
-        return majority, True, found.deviance - found.degrees
+            return int(majority), self.score(found)
+        return 2, found.deviance - found.degrees
 
     def better(self, one: Fit, other: Fit) -> bool:
         """Whether one model comes before another."""

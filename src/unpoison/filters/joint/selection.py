@@ -8,8 +8,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import OWN, Poison
-from unpoison.filters.joint.search import FITS, MOST_ATTACKERS, Search
+from unpoison.filters.joint.model import EVEN, NOBODY, OWN, Poison
+from unpoison.filters.joint.refinement import refined
+from unpoison.filters.joint.search import FITS, Search
 from unpoison.filters.joint.solver import Fit
 from unpoison.filters.joint.support import columns, one_sided, starts, tidied
 from unpoison.threads import single_threaded
@@ -25,7 +26,8 @@ MOST_STARTS = 3
 class Choice:
     """The model that was chosen, and others that explain the counts as well.
 
-    If no model fits, the others are all that were tried with attackers in the minority.
+    `counts` may have more values of users than were asked about. If no model fits, the others are
+    all that were tried, but for poison of each group's own with a majority of attackers.
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
@@ -35,6 +37,7 @@ class Choice:
     ('alike', True, 0.3)
     """
 
+    counts: JointCounts
     best: Fit
     nobody: Fit
     others: tuple[Fit, ...]
@@ -58,17 +61,29 @@ def choose(counts: JointCounts) -> Choice:
     >>> choose(JointCounts.of(run.summary, range(4))).share
     0.0
     """
-    search = Search(counts)
-    groups, outputs = counts.counts.shape
-    nobody = search.fit(Poison.nobody(groups, outputs))
-    search.fit(Poison.even(groups, outputs))
     places = starts(counts)
-    for each in [np.ones(outputs, dtype=bool), *map(columns, places)]:
-        tidied(search, Poison.alike(each, groups))
+    search = _simple(counts, places)
+    nobody = Poison.nobody(*counts.counts.shape)
+    if not search.possible(search.best):
+        model = search.best.model
+        finer = refined(counts, [nobody] if model.kind == NOBODY else [nobody, model])
+        search = search if finer is counts else _simple(finer, places)
     if not search.possible(search.best):
         for each in _beginnings(search, places):
             tidied(search, Poison.own(each))
-    return Choice(search.best, nobody, _others(search), search.share(search.best))
+    best = search.best
+    return Choice(search.counts, best, search.fit(nobody), _others(search), search.share(best))
+
+
+def _simple(counts: JointCounts, places: list[BoolArray]) -> Search:
+    """Nobody attacks, noise, or the same poison in all groups."""
+    search = Search(counts)
+    groups, outputs = counts.counts.shape
+    search.fit(Poison.nobody(groups, outputs))
+    search.fit(Poison.even(groups, outputs))
+    for each in [np.ones(outputs, dtype=bool), *map(columns, places)]:
+        tidied(search, Poison.alike(each, groups))
+    return search
 
 
 def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:
@@ -83,7 +98,7 @@ def _others(search: Search) -> tuple[Fit, ...]:
     best, found = search.best, search.fits.values()
     if best.p_value > FITS:
         return tuple(each for each in found if each is not best and _plausible(search, each))
-    tried = (each for each in found if search.share(each) < MOST_ATTACKERS)
+    tried = (each for each in found if search.rank(each) < (3,))
     return tuple(each for each in tried if each is not best)
 
 
@@ -96,5 +111,7 @@ def _plausible(search: Search, each: Fit) -> bool:
     if not search.possible(each):
         return False
     more, gain = each.model.parameters - best.model.parameters, best.deviance - each.deviance
-    better = more > 0 and float(chi2.sf(gain, more)) < LEVEL and each.model.kind != OWN
+    # A share of noise can only be positive, so its test has one side.
+    level = 2 * LEVEL if each.model.kind == EVEN else LEVEL
+    better = more > 0 and float(chi2.sf(gain, more)) < level and each.model.kind != OWN
     return better or search.score(each) - search.score(best) < CLOSE

@@ -192,13 +192,17 @@ class _State:
         return np.concatenate([by_honest, np.where(mine, apart[:, None], 0.0)], axis=1)
 
     def _bound(self, first: FloatArray, second: FloatArray) -> None:
-        """The barriers of x, and of 1 − a."""
+        """The barriers of x, of a, and of 1 − a."""
         inputs = len(self.honest)
         diagonal = np.arange(inputs)
         first[:inputs] -= self.barrier / self.honest
         second[diagonal, diagonal] += self.honest_bound / self.honest
+        places, kept = np.arange(inputs, len(first)), self.kept[self.attacked]
+        # Without a barrier of its own at 0, a step that goes there ends all further ones.
+        first[inputs:] -= self.barrier / kept
+        second[places, places] += self.barrier / kept**2
         if len(self.bounded):
-            room, places = 1 - self.kept[self.bounded], np.arange(inputs, len(first))
+            room = 1 - self.kept[self.bounded]
             first[inputs:] += self.barrier / room
             second[places, places] += self.share_bound / room
 
