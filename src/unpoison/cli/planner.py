@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -16,7 +17,8 @@ from unpoison.planner.prediction import MOST_USERS
 from unpoison.planner.reference import SHAPES
 from unpoison.planner.utility import EVADING
 
-HEADS = ["ε0", "shares", "reports a user", "error", "±", "price", "quiet", "detects", "blind spot"]
+HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "blind spot"]
+WIDTH = 100
 
 
 def compared(keys: dict[str, Any], setting: Setting, target_error: float | None) -> Comparison:
@@ -55,10 +57,10 @@ def show(found: Comparison) -> None:
         f"(* is recommended):"
     )
     print_table(HEADS, [_row(line, line is chosen) for line in found.lines])
-    for text in (_meaning(found), _reason(found), _utilities(found)):
-        if text:
-            typer.echo("\n" + text)
-    typer.echo()
+    typer.echo("\n" + _meaning(found))
+    typer.echo("\n" + _wrapped(_reason(found)) + "\n")
+    for text in _utilities(found):
+        typer.echo(_wrapped(text, "  "))
 
 
 def _row(line: Prediction, chosen: bool) -> list[str]:
@@ -66,12 +68,12 @@ def _row(line: Prediction, chosen: bool) -> list[str]:
         f"{line.candidate.plan.min_epsilon:g}{' *' if chosen else ''}",
         line.candidate.design,
         f"{line.candidate.reports_a_user:.1f}",
-        f"{line.error:.3g}",
-        f"{line.error_deviation:.1g}",
+        _figure(line.error),
+        _figure(line.seen_error),
         f"{line.price:.2f}",
-        f"{line.quiet_error:.3g}",
+        _figure(line.quiet_error),
         "nobody" if math.isnan(line.detectable) else _percent(line.detectable),
-        f"{line.blind_spot:.3g}",
+        _figure(line.blind_spot),
     ]
 
 
@@ -80,48 +82,65 @@ def _meaning(found: Comparison) -> str:
     of_what = "of a frequency" if plan.categorical else "in the units of the values"
     alone = "k-RR" if plan.categorical else "PM"
     share, number = _percent(found.setting.tolerate), len(SHAPES) * 3 * found.setting.trials
-    tried = "; ".join(attacks_on(plan))
-    return (
-        f"error: root mean squared, {of_what}, of the joint filter in {number} simulated "
-        f"collections ({', '.join(SHAPES)} values; {share} attack: {tried}).\n"
-        f"±: its standard error. price: error over that of ungrouped {alone} with nobody "
-        "attacking. quiet: error with nobody attacking.\n"
-        "detects: smallest share of attackers noticed in 9 of 10 collections. "
-        f"blind spot: largest shift that {share} of users could hide."
+    tried = ", ".join(attacks_on(plan))
+    parts = (
+        "shares: how users are spread over the groups.",
+        "reports: how many a user sends, on average.",
+        f"error: expected root mean squared error {of_what}, by the joint filter's own standard "
+        f"errors (or what was seen, beyond three of them) in {number} simulated collections: "
+        f"{', '.join(SHAPES)} values; {share} attack by {tried}.",
+        "seen: what the error was in these few collections.",
+        f"price: error over that of ungrouped {alone} with nobody attacking.",
+        "quiet: expected error with nobody attacking.",
+        "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
+        f"blind spot: largest shift that {share} of users could hide by imitating honest reports.",
     )
+    return "\n".join(_wrapped(part, "  ") for part in parts)
 
 
 def _reason(found: Comparison) -> str:
     chosen, target = found.recommended, found.target_error
     name = f"Recommended: {chosen.candidate.label}"
     if target is None:
-        return f"{name}, the fewest reports a user with an error as small as the least, within ±."
+        return f"{name}, the fewest reports a user with an error within a tenth of the least."
     if found.met:
         return f"{name}, the fewest reports a user with an error of at most {target:g}."
     return (
-        f"{name}, the least error. No plan meets {target:g}: it is missed by "
-        f"{chosen.worst - target:.3g} ({chosen.worst / target:.3g} times the target). "
+        f"{name}. No plan meets the target {target:g}. This one misses it by "
+        f"{_figure(chosen.worst - target)} ({chosen.worst / target:.3g} times as much). "
         f"{_enough(found.needed_users)}"
     )
 
 
 def _enough(users: int | None) -> str:
     if users is None:
-        return f"No number of users up to {MOST_USERS:,} was found to do; try a larger epsilon."
+        return (
+            f"No number of users up to {MOST_USERS:,} was found that would do: try a larger "
+            "epsilon, or withstand fewer attackers."
+        )
     return f"With this plan about {users:,} users would do."
 
 
-def _utilities(found: Comparison) -> str:
+def _utilities(found: Comparison) -> list[str]:
     utilities = found.utilities
     if utilities is None:
-        return ""
+        return []
     share = _percent(found.setting.tolerate)
-    return (
-        f"U_max {utilities.most:.3g}: the shift of the mean if {share} of users all send the end "
-        "of the report domain and nothing is removed.\n"
-        f"U_eva {utilities.evasive:.3g}: the same if they spend {_percent(EVADING)} of their "
-        "reports in the middle, to hide which side they are on."
-    )
+    return [
+        f"U_max {_figure(utilities.most)}: how far {share} of users move the mean who all send the "
+        "end of the report domain, if nothing is removed.",
+        f"U_eva {_figure(utilities.evasive)}: the same if they spend {_percent(EVADING)} of their "
+        "reports in the middle, to hide their side.",
+    ]
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False)
+
+
+def _figure(value: float) -> str:
+    """Three digits, without an exponent where there need not be one."""
+    return f"{value:.0f}" if 1000 <= value < 10**9 else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:

@@ -14,6 +14,8 @@ from unpoison.planner.utility import Utilities, utilities
 
 MOST_ROUNDS = 4
 LEAST_GROWTH = 1.1
+AS_GOOD = 1.1
+"""Errors within a tenth of the least are as good: predictions are not more exact."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class Comparison:
     >>> from unpoison.planner.candidates import candidates
     >>> few, many = candidates(1.0, 0.25, low=0, high=1)[:4:3]
     >>> lines = [
-    ...     Prediction(few, 0.02, 0.001, 0.01, 2.0, 0.05, 0.3),
-    ...     Prediction(many, 0.01, 0.001, 0.01, 1.0, 0.04, 0.3),
+    ...     Prediction(few, 0.02, 0.018, 0.01, 2.0, 0.05, 0.3),
+    ...     Prediction(many, 0.01, 0.012, 0.01, 1.0, 0.04, 0.3),
     ... ]
     >>> setting = Setting(10_000, tolerate=0.25)
     >>> Comparison(tuple(lines), setting).recommended.candidate is many
@@ -56,10 +58,10 @@ class Comparison:
 
     @property
     def limit(self) -> float:
-        """The error that is good enough: the target, or the least within its own noise."""
+        """The error that is good enough: the target, or about the least."""
         if self.target_error is not None and self.met:
             return self.target_error
-        return self.best.worst + (self.best.error_deviation if self.target_error is None else 0.0)
+        return AS_GOOD * self.best.worst
 
     @property
     def recommended(self) -> Prediction:
@@ -109,7 +111,7 @@ def compare(
     found = Comparison(lines, setting, target_error)
     if target_error is None or found.met:
         return found
-    return replace(found, needed_users=users_for(found.best, setting, target_error, advance))
+    return replace(found, needed_users=users_for(found.recommended, setting, target_error, advance))
 
 
 def users_for(

@@ -19,6 +19,7 @@ from unpoison.simulation import Simulation, simulate
 Advance = Callable[[int], None]
 FEWEST_USERS, MOST_USERS = 1000, 10**9 - 1
 MOST_ATTACKERS = 0.5
+EXPLAINED = 3.0
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,22 @@ class Setting:
 class Prediction:
     """One plan. Errors are root mean squares in natural units; of categories, of a frequency.
 
-    `error` is under attack, with its own standard error beside it; `quiet_error` is with nobody
-    attacking. `price` is the error over that of one group, all of ε and nobody attacking.
+    `error` is the expected one under attack, and `quiet_error` with nobody attacking; `seen_error`
+    is what the few simulated attacks happened to give. `price` is the error over that of one group,
+    all of ε and nobody attacking.
     `detectable` is the share of attackers that would be noticed (NaN if none would), and
     `blind_spot` the largest shift that the share to withstand could hide.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
-    >>> line = Prediction(Candidate("equal users", plan), 0.02, 0.003, 0.01, 2.0, 0.05, 0.25)
+    >>> line = Prediction(Candidate("equal users", plan), 0.02, 0.018, 0.01, 2.0, 0.05, 0.25)
     >>> line.worst, line.to_dict()["groups"][1]["reports"]
     (0.02, 2)
     """
 
     candidate: Candidate
     error: float
-    error_deviation: float
+    seen_error: float
     quiet_error: float
     price: float
     detectable: float
@@ -87,7 +89,7 @@ class Prediction:
             "groups": self.candidate.plan.to_dict()["groups"],
             "reports_a_user": self.candidate.reports_a_user,
             "error": self.error,
-            "error_deviation": self.error_deviation,
+            "seen_error": self.seen_error,
             "quiet_error": self.quiet_error,
             "price": self.price,
             "detectable": None if math.isnan(self.detectable) else self.detectable,
@@ -98,8 +100,10 @@ class Prediction:
 def predict(candidate: Candidate, setting: Setting, advance: Advance | None = None) -> Prediction:
     """Try a plan on reference users, with each of the attacks and with none, by the joint filter.
 
-    Counts are drawn directly, so the time does not grow with the number of users. `advance` is told
-    of every collection.
+    Counts are drawn directly, so the time does not grow with the number of users. The squared error
+    of a few collections is mostly luck. So an error that the fit's own standard error explains
+    counts as that says, and only one beyond three standard errors (a wrong model, say) as it is.
+    `advance` is told of every collection.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr", epsilon=1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
@@ -109,32 +113,38 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
     """
     plan, told = candidate.plan, advance or (lambda done: None)
     rng = np.random.default_rng(setting.seed)
-    attacked: list[float] = []
-    quiet: list[float] = []
+    attacked: list[tuple[float, float]] = []
+    quiet: list[tuple[float, float]] = []
     blind: list[float] = []
     references = [Reference(shape, setting.users) for shape in SHAPES]
     for reference in references * setting.trials:
         for attack in ("none", *attacks_on(plan).values()):
             run = simulate(plan, reference.population(plan), attack, setting.tolerate, rng)
             analysis = JointAnalysis(run.summary, range(len(plan.groups)))
-            (quiet if attack == "none" else attacked).append(_squared_error(analysis, run))
+            (quiet if attack == "none" else attacked).append(_squared_errors(analysis, run))
             if attack == "none":
                 blind.append(analysis.blind(setting.tolerate))
             told(1)
     floor = np.mean([each.unprotected_error(plan) for each in references])
-    error, deviation = _root_mean(attacked)
+    error, seen = np.sqrt(np.mean(attacked, axis=0)).tolist()
     return Prediction(
         candidate=candidate,
         error=error,
-        error_deviation=deviation,
-        quiet_error=_root_mean(quiet)[0],
+        seen_error=seen,
+        quiet_error=float(np.sqrt(np.mean(quiet, axis=0))[0]),
         price=error / math.sqrt(floor),
         detectable=max(detectable_share(plan, each) for each in references),
         blind_spot=max(blind) * (1.0 if plan.categorical else plan.unit),
     )
 
 
-def _squared_error(analysis: JointAnalysis, run: Simulation) -> float:
+def _squared_errors(analysis: JointAnalysis, run: Simulation) -> tuple[float, float]:
+    """The expected and the actual squared error of one collection, in natural units²."""
+    seen, expected = _seen(analysis, run), _expected(analysis)
+    return (expected if seen <= EXPLAINED**2 * expected else seen), seen
+
+
+def _seen(analysis: JointAnalysis, run: Simulation) -> float:
     answer = analysis.answer()
     if run.frequencies is None:
         return float((answer["mean"] - run.truth) ** 2)
@@ -142,10 +152,10 @@ def _squared_error(analysis: JointAnalysis, run: Simulation) -> float:
     return float(np.mean(np.square(errors)))
 
 
-def _root_mean(squares: list[float]) -> tuple[float, float]:
-    """The root of the mean, and its standard error."""
-    mean = float(np.mean(squares))
-    if mean == 0 or len(squares) < 2:
-        return math.sqrt(mean), 0.0
-    of_mean = float(np.std(squares, ddof=1)) / math.sqrt(len(squares))
-    return math.sqrt(mean), of_mean / (2 * math.sqrt(mean))
+def _expected(analysis: JointAnalysis) -> float:
+    plan = analysis.summary.plan
+    if plan.categorical:
+        variance = float(np.mean(np.diag(analysis.fit.honest_covariance)))
+    else:
+        variance = (plan.unit * analysis.fit.deviation(analysis.counts.values)) ** 2
+    return variance * analysis.strain**2

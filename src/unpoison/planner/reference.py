@@ -16,9 +16,9 @@ SHAPES = {"Beta(2,5)": (2.0, 5.0), "uniform": (1.0, 1.0), "Beta(5,2)": (5.0, 2.0
 NUMBER_CELLS = 512
 OUTER = "uniform:(L+3*R)/4,R"
 NUMBER_ATTACKS = {
-    "uniform on the upper quarter of the report domain": OUTER,
-    "the same with 30 % of the poison on the lower side": "evasion:0.3,(3*L+R)/4,(L+3*R)/4,R",
-    "poison at the two largest budgets only": "adaptive:2,(L+7*R)/8,R",
+    "poison in the upper quarter of reports": OUTER,
+    "the same with 30 % on the lower side": "evasion:0.3,(3*L+R)/4,(L+3*R)/4,R",
+    "poison at the larger half of the budgets only": "adaptive:{half},(L+7*R)/8,R",
 }
 CATEGORY_ATTACKS = {
     "reports of the rarest category": "maximal-gain:1",
@@ -33,7 +33,9 @@ def attacks_on(plan: Plan) -> dict[str, str]:
     >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk"])).values())
     ['maximal-gain:1', 'maximal-gain:2', 'random']
     """
-    return CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
+    written = CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
+    half = max(len(plan.groups) // 2, 1)
+    return {name: attack.format(half=half) for name, attack in written.items()}
 
 
 @dataclass(frozen=True)
