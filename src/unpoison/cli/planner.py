@@ -12,6 +12,7 @@ import typer
 from unpoison.cli.progress import progress
 from unpoison.cli.tables import print_table
 from unpoison.errors import InvalidParameter
+from unpoison.plan import Plan
 from unpoison.planner import Comparison, Prediction, Setting, attacks_on, candidates, compare
 from unpoison.planner.prediction import MOST_USERS
 from unpoison.planner.reference import SHAPES
@@ -25,7 +26,9 @@ def compared(keys: dict[str, Any], setting: Setting, target_error: float | None)
     """All candidates with these keys of a plan, while a bar shows how far it is."""
     given = {key: value for key, value in keys.items() if value is not None}
     plans = candidates(**given)
-    with progress("Comparing plans", len(plans) * setting.work) as advance:
+    with progress(
+        "Comparing plans", sum(setting.collections(each.plan) for each in plans)
+    ) as advance:
         return compare(plans, setting, target_error, advance)
 
 
@@ -56,11 +59,16 @@ def show(found: Comparison) -> None:
         f"Plans for {setting.users:,} users of whom {_percent(setting.tolerate)} may attack "
         f"(* is recommended):"
     )
-    print_table(HEADS, [_row(line, line is chosen) for line in found.lines])
+    rows = [_row(line, line is chosen) for line in found.lines]
+    shown = [place for place, head in enumerate(HEADS) if not _idle(head, found)]
+    heads, *cells = [[row[place] for place in shown] for row in [HEADS, *rows]]
+    print_table(heads, cells)
     typer.echo("\n" + _meaning(found))
     typer.echo("\n" + _wrapped(_reason(found)) + "\n")
     for text in _utilities(found):
         typer.echo(_wrapped(text, "  "))
+    if found.utilities is not None:
+        typer.echo()
 
 
 def _row(line: Prediction, chosen: bool) -> list[str]:
@@ -77,25 +85,37 @@ def _row(line: Prediction, chosen: bool) -> list[str]:
     ]
 
 
+def _idle(head: str, found: Comparison) -> bool:
+    """Of categories the expected error is the one that was seen."""
+    return head == "seen" and found.recommended.candidate.plan.categorical
+
+
 def _meaning(found: Comparison) -> str:
-    plan = found.recommended.candidate.plan
-    of_what = "of a frequency" if plan.categorical else "in the units of the values"
-    alone = "k-RR" if plan.categorical else "PM"
-    share, number = _percent(found.setting.tolerate), len(SHAPES) * 3 * found.setting.trials
-    tried = ", ".join(attacks_on(plan))
-    parts = (
+    plan, setting = found.recommended.candidate.plan, found.setting
+    share, alone = _percent(setting.tolerate), "k-RR" if plan.categorical else "PM"
+    number = len(SHAPES) * len(attacks_on(plan)) * setting.trials
+    parts = [
         "shares: how users are spread over the groups.",
         "reports: how many a user sends, on average.",
-        f"error: expected root mean squared error {of_what}, by the joint filter's own standard "
-        f"errors (or what was seen, beyond three of them) in {number} simulated collections: "
-        f"{', '.join(SHAPES)} values; {share} attack by {tried}.",
+        f"error: {_error(plan)} in {number} simulated collections: values like "
+        f"{', '.join(SHAPES)}; {share} of users attack by {', '.join(attacks_on(plan))}.",
         "seen: what the error was in these few collections.",
         f"price: error over that of ungrouped {alone} with nobody attacking.",
-        "quiet: expected error with nobody attacking.",
+        "quiet: error with nobody attacking.",
         "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
         f"blind spot: largest shift that {share} of users could hide by imitating honest reports.",
+    ]
+    shown = [part for part in parts if not _idle(part.partition(":")[0], found)]
+    return "\n".join(_wrapped(part, "  ") for part in shown)
+
+
+def _error(plan: Plan) -> str:
+    if plan.categorical:
+        return "root mean squared error of a frequency by the joint filter"
+    return (
+        "root mean squared error in the units of the values, by the joint filter's own standard "
+        "errors (unless more than twice of that was seen, or less than a third)"
     )
-    return "\n".join(_wrapped(part, "  ") for part in parts)
 
 
 def _reason(found: Comparison) -> str:
@@ -135,7 +155,10 @@ def _utilities(found: Comparison) -> list[str]:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False)
+    """Lines of a readable length, none of which begins with a percent sign."""
+    held = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = fill(held, WIDTH, subsequent_indent=indent, break_long_words=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _figure(value: float) -> str:

@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InvalidParameter
+from unpoison.plan import Plan
 from unpoison.planner.candidates import Candidate
 from unpoison.planner.detection import detectable_share
-from unpoison.planner.reference import NUMBER_ATTACKS, SHAPES, Reference, attacks_on
+from unpoison.planner.reference import SHAPES, Reference, attacks_on
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.simulation import Simulation, simulate
 
 Advance = Callable[[int], None]
 FEWEST_USERS, MOST_USERS = 1000, 10**9 - 1
 MOST_ATTACKERS = 0.5
-EXPLAINED = 3.0
+TOO_LARGE, TOO_SMALL = 2.0, 1 / 3
 
 
 @dataclass(frozen=True)
 class Setting:
     """How many users there will be, what share of attackers to withstand, and how much to try.
 
-    >>> Setting(users=10_000, tolerate=0.25).work
+    >>> from unpoison import Plan
+    >>> Setting(users=10_000, tolerate=0.25).collections(Plan.new(epsilon=1.0, low=0, high=1))
     12
     """
 
@@ -45,10 +47,9 @@ class Setting:
         if self.trials < 1:
             raise InvalidParameter("trials", "must be at least 1", self.trials)
 
-    @property
-    def work(self) -> int:
-        """How many collections a plan is tried on."""
-        return len(SHAPES) * (1 + len(NUMBER_ATTACKS)) * self.trials
+    def collections(self, plan: Plan) -> int:
+        """How many a plan is tried on."""
+        return len(SHAPES) * (1 + len(attacks_on(plan))) * self.trials
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class Prediction:
     """One plan. Errors are root mean squares in natural units; of categories, of a frequency.
 
     `error` is the expected one under attack, and `quiet_error` with nobody attacking; `seen_error`
-    is what the few simulated attacks happened to give. `price` is the error over that of one group,
-    all of ε and nobody attacking.
-    `detectable` is the share of attackers that would be noticed (NaN if none would), and
-    `blind_spot` the largest shift that the share to withstand could hide.
+    is what the few simulated attacks happened to give (of categories, the same). `price` is the
+    error over that of one group, all of ε and nobody attacking. `detectable` is the share of
+    attackers that would be noticed (NaN if none would), and `blind_spot` the largest shift that the
+    share to withstand could hide.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
@@ -101,9 +102,10 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
     """Try a plan on reference users, with each of the attacks and with none, by the joint filter.
 
     Counts are drawn directly, so the time does not grow with the number of users. The squared error
-    of a few collections is mostly luck. So an error that the fit's own standard error explains
-    counts as that says, and only one beyond three standard errors (a wrong model, say) as it is.
-    `advance` is told of every collection.
+    of a mean in a few collections is mostly luck; so for each attack the fit's own standard error
+    counts instead, unless more than twice of that was seen (a wrong model, say), or less than a
+    third. Errors of frequencies are averages over categories, and count as they are. `advance` is
+    told of every collection.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr", epsilon=1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
@@ -113,38 +115,43 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
     """
     plan, told = candidate.plan, advance or (lambda done: None)
     rng = np.random.default_rng(setting.seed)
-    attacked: list[tuple[float, float]] = []
-    quiet: list[tuple[float, float]] = []
-    blind: list[float] = []
     references = [Reference(shape, setting.users) for shape in SHAPES]
-    for reference in references * setting.trials:
-        for attack in ("none", *attacks_on(plan).values()):
-            run = simulate(plan, reference.population(plan), attack, setting.tolerate, rng)
+    crowds = [reference.population(plan) for reference in references] * setting.trials
+    blind: list[float] = []
+
+    def tried(attack: str) -> tuple[float, float]:
+        errors = []
+        for crowd in crowds:
+            run = simulate(plan, crowd, attack, setting.tolerate, rng)
             analysis = JointAnalysis(run.summary, range(len(plan.groups)))
-            (quiet if attack == "none" else attacked).append(_squared_errors(analysis, run))
+            errors.append((_seen(analysis, run), _expected(analysis)))
             if attack == "none":
                 blind.append(analysis.blind(setting.tolerate))
             told(1)
+        return _settled(*np.mean(errors, axis=0).tolist())
+
+    quiet, _ = tried("none")
+    error, seen = np.mean([tried(attack) for attack in attacks_on(plan).values()], axis=0)
     floor = np.mean([each.unprotected_error(plan) for each in references])
-    error, seen = np.sqrt(np.mean(attacked, axis=0)).tolist()
     return Prediction(
         candidate=candidate,
-        error=error,
-        seen_error=seen,
-        quiet_error=float(np.sqrt(np.mean(quiet, axis=0))[0]),
-        price=error / math.sqrt(floor),
+        error=math.sqrt(error),
+        seen_error=math.sqrt(seen),
+        quiet_error=math.sqrt(quiet),
+        price=math.sqrt(error / floor),
         detectable=max(detectable_share(plan, each) for each in references),
         blind_spot=max(blind) * (1.0 if plan.categorical else plan.unit),
     )
 
 
-def _squared_errors(analysis: JointAnalysis, run: Simulation) -> tuple[float, float]:
-    """The expected and the actual squared error of one collection, in natural units²."""
-    seen, expected = _seen(analysis, run), _expected(analysis)
-    return (expected if seen <= EXPLAINED**2 * expected else seen), seen
+def _settled(seen: float, expected: float) -> tuple[float, float]:
+    """The squared error that counts, and the one that was seen."""
+    agree = TOO_SMALL**2 * expected <= seen <= TOO_LARGE**2 * expected
+    return (expected if agree else seen), seen
 
 
 def _seen(analysis: JointAnalysis, run: Simulation) -> float:
+    """The squared error, in natural units²."""
     answer = analysis.answer()
     if run.frequencies is None:
         return float((answer["mean"] - run.truth) ** 2)
@@ -153,9 +160,9 @@ def _seen(analysis: JointAnalysis, run: Simulation) -> float:
 
 
 def _expected(analysis: JointAnalysis) -> float:
+    """The squared standard error of the mean; frequencies do without."""
     plan = analysis.summary.plan
     if plan.categorical:
-        variance = float(np.mean(np.diag(analysis.fit.honest_covariance)))
-    else:
-        variance = (plan.unit * analysis.fit.deviation(analysis.counts.values)) ** 2
-    return variance * analysis.strain**2
+        return math.nan
+    deviation = analysis.fit.deviation(analysis.counts.values) * analysis.strain
+    return (plan.unit * deviation) ** 2

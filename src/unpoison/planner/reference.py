@@ -17,24 +17,25 @@ NUMBER_CELLS = 512
 OUTER = "uniform:(L+3*R)/4,R"
 NUMBER_ATTACKS = {
     "poison in the upper quarter of reports": OUTER,
-    "the same with 30 % on the lower side": "evasion:0.3,(3*L+R)/4,(L+3*R)/4,R",
+    "poison from the honest mean to the upper end": "uniform:O,R",
     "poison at the larger half of the budgets only": "adaptive:{half},(L+7*R)/8,R",
 }
 CATEGORY_ATTACKS = {
     "reports of the rarest category": "maximal-gain:1",
-    "reports of the two rarest": "maximal-gain:2",
-    "random reports": "random",
+    "reports of the rarer half of the categories": "maximal-gain:{half}",
 }
 
 
 def attacks_on(plan: Plan) -> dict[str, str]:
     """The attacks that a plan is to withstand, by what they do; the first is the plainest.
 
-    >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk"])).values())
-    ['maximal-gain:1', 'maximal-gain:2', 'random']
+    Attacks that look like honest users are left out: these are what the blind spot is about.
+
+    >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk", "cocoa", "water"])).values())
+    ['maximal-gain:1', 'maximal-gain:2']
     """
     written = CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
-    half = max(len(plan.groups) // 2, 1)
+    half = max(len(plan.categories or plan.groups) // 2, 1)
     return {name: attack.format(half=half) for name, attack in written.items()}
 
 
