@@ -7,8 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, number, refuse_beside
+from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
 from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
+from unpoison.errors import InvalidParameter
+
+TOLERATED = 0.25
 
 
 def plan(
@@ -41,12 +44,55 @@ def plan(
             help="Budget of users who want less than epsilon; may be repeated.",
         ),
     ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            "--users",
+            "-n",
+            parser=whole,
+            metavar="INTEGER",
+            help="Compare plans for so many users, and recommend one.",
+        ),
+    ] = None,
+    tolerate: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            show_default="0.25",
+            help="With --users: the share of attackers to withstand, below 1/2.",
+        ),
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            help="With --users: the root mean squared error to reach, in natural units.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole,
+            metavar="INTEGER",
+            show_default="1",
+            help="With --users: collections of each kind that a plan is tried on.",
+        ),
+    ] = None,
+    seed: Seed = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="With --users: also draw the comparison (.png, .svg or .pdf)."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the plan (JSON).")
     ] = None,
     json: Json = False,
 ) -> None:
     """Make a plan: mechanism, budgets, groups and value range; or show what a plan file means.
+
+    With --users, plans are compared by what they promise, and the recommended one is made.
 
     Example: unpoison plan --epsilon 1 --low 0 --high 86400 -o plan.json
     """
@@ -63,6 +109,18 @@ def plan(
         "protocol": protocol,
         "tiers": [_tier(each, min_epsilon) for each in tier or []] or None,
     }
+    wishes: dict[str, Any] = {
+        "users": users,
+        "tolerate": tolerate,
+        "target_error": target_error,
+        "trials": trials,
+        "seed": seed,
+        "plot": plot,
+    }
+    if users is not None:
+        _recommend(source, keys, wishes, output, json)
+        return
+    _refuse_without_users(wishes)
     made = _made(source, keys)
     if output is not None:
         made.save(output)
@@ -70,6 +128,41 @@ def plan(
         typer.echo(made.to_json())
     else:
         _show(made, output)
+
+
+def _refuse_without_users(wishes: dict[str, Any]) -> None:
+    for name, value in wishes.items():
+        if value is not None:
+            flag = "--" + name.replace("_", "-")
+            raise InvalidParameter(flag, "must be given with --users", value)
+
+
+def _recommend(
+    source: Path | None,
+    keys: dict[str, Any],
+    wishes: dict[str, Any],
+    output: Path | None,
+    json: bool,
+) -> None:
+    """Compare plans, write the recommended one, and show both."""
+    from json import dumps
+
+    from unpoison.cli.planner import check_files, compared, show, write
+    from unpoison.planner import Setting
+
+    unused = {"plan": source, "protocol": keys.pop("protocol"), "tier": keys.pop("tiers")}
+    refuse_beside("--users", unused)
+    check_files(output, wishes["plot"])
+    given = {name: wishes[name] for name in ("trials", "seed") if wishes[name] is not None}
+    tolerate = TOLERATED if wishes["tolerate"] is None else wishes["tolerate"]
+    setting = Setting(wishes["users"], tolerate, **given)
+    found = compared(keys, setting, wishes["target_error"])
+    write(found, output, wishes["plot"])
+    if json:
+        typer.echo(dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        return
+    show(found)
+    _show(found.recommended.candidate.plan, output)
 
 
 def _made(source: Path | None, keys: dict[str, Any]) -> Any:

@@ -1,0 +1,94 @@
+"""What a plan is tried on before there are data: three shapes of users, and known attacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+
+from unpoison.floor import Inputs, cramer_rao, oracle_floor
+from unpoison.plan import Plan
+from unpoison.population import Population
+from unpoison.truth import Truth
+
+SHAPES = {"Beta(2,5)": (2.0, 5.0), "uniform": (1.0, 1.0), "Beta(5,2)": (5.0, 2.0)}
+NUMBER_CELLS = 512
+OUTER = "uniform:(L+3*R)/4,R"
+NUMBER_ATTACKS = {
+    "poison in the upper quarter of reports": OUTER,
+    "poison from the honest mean to the upper end": "uniform:O,R",
+    "poison at the larger half of the budgets only": "adaptive:{half},(L+7*R)/8,R",
+}
+CATEGORY_ATTACKS = {
+    "reports of the rarest category": "maximal-gain:1",
+    "reports of the rarer half of the categories": "maximal-gain:{half}",
+}
+
+
+def attacks_on(plan: Plan) -> dict[str, str]:
+    """The attacks that a plan is to withstand, by what they do; the first is the plainest.
+
+    Attacks that look like honest users are left out: these are what the blind spot is about.
+
+    >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk", "cocoa", "water"])).values())
+    ['maximal-gain:1', 'maximal-gain:2']
+    """
+    written = CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
+    half = max(len(plan.categories or plan.groups) // 2, 1)
+    return {name: attack.format(half=half) for name, attack in written.items()}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Users whose values follow a Beta distribution over the plan's range, or its categories.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=10)
+    >>> users = Reference("uniform", 1000).population(plan)
+    >>> users.users, round(float(np.average(users.values, weights=users.numbers)), 2)
+    (1000, 5.0)
+    """
+
+    shape: str
+    users: int
+
+    def population(self, plan: Plan) -> Population:
+        """As a histogram."""
+        names = plan.categories
+        cells = NUMBER_CELLS if names is None else len(names)
+        below = beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
+        numbers = np.diff(np.rint(below * self.users)).astype(np.int64)
+        if names is not None:
+            return Population(np.array(names), numbers)
+        (low, high), middles = plan.bounds, (np.arange(cells) + 0.5) / cells
+        return Population(low + (high - low) * middles, numbers)
+
+    def truth(self, plan: Plan) -> Truth:
+        """All of them as honest users."""
+        crowd = self.population(plan)
+        if plan.categories is not None:
+            return Truth(plan, Inputs(np.arange(len(crowd.numbers), dtype=float), crowd.numbers))
+        return Truth(plan, Inputs(plan.normalise(crowd.values), crowd.numbers))
+
+    def unprotected_error(self, plan: Plan) -> float:
+        """The mean squared error with one group and nobody attacking, in natural units²: the floor.
+
+        Numbers are reported by the Piecewise Mechanism, whatever the plan's own.
+
+        >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+        >>> error = Reference("uniform", 10_000).unprotected_error(plan)
+        >>> round(error**0.5, 3)
+        0.01
+        """
+        alone = _alone(plan)
+        inputs = self.truth(alone).inputs
+        bound = cramer_rao if alone.categorical else oracle_floor
+        return bound(alone, inputs.values, np.array([float(self.users)]), None, inputs.numbers)
+
+
+def _alone(plan: Plan) -> Plan:
+    """One group with all of ε."""
+    keys = {"epsilon": plan.epsilon, "min_epsilon": plan.epsilon}
+    if plan.categories is not None:
+        return Plan.new(plan.mechanism, **keys, categories=list(plan.categories))
+    return Plan.new("piecewise", **keys, low=plan.low, high=plan.high)
