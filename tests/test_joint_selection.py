@@ -10,21 +10,11 @@ import pytest
 
 from unpoison import Plan, Simulation, Summary, estimate, simulate
 from unpoison.attacks import Attack, InputManipulation, Point, Target, Uniform
-from unpoison.filters.joint import (
-    Choice,
-    JointCounts,
-    Poison,
-    choose,
-    fit,
-    least_poison,
-    score,
-    share_of,
-    starts,
-    tidied,
-)
-from unpoison.filters.joint.selection import FITS
+from unpoison.filters.joint import Choice, Fit, JointCounts, Poison, Search, choose, fit
+from unpoison.filters.joint.search import FITS
+from unpoison.filters.joint.support import least_poison, starts, tidied
 from unpoison.population import Population
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.125, low=0, high=1)
 USERS = 50_000
@@ -52,6 +42,14 @@ class SmallestBudget(Attack):
         return chosen.poison(target, count, rng)
 
 
+def share_of(counts: JointCounts, found: Fit) -> float:
+    return Search(counts).share(found)
+
+
+def score(counts: JointCounts, found: Fit) -> float:
+    return Search(counts).score(found)
+
+
 OWN_ATTACKS: dict[str, Attack] = {"each its own": EachItsOwn(), "smallest": SmallestBudget()}
 
 
@@ -72,10 +70,10 @@ def counted(summary: Summary) -> JointCounts:
 
 
 def error_in_deviations(attack: str, share: float = 0.25) -> float:
-    counts, choice = chosen(attack, share)
-    mean = PLAN.natural(choice.best.mean(counts.values))
+    _, choice = chosen(attack, share)
+    mean = PLAN.natural(choice.best.mean(choice.counts.values))
     apart = abs(mean - collected(attack, share).truth)
-    return apart / (PLAN.unit * choice.best.deviation(counts.values))
+    return apart / (PLAN.unit * choice.best.deviation(choice.counts.values))
 
 
 PLACES = {
@@ -196,9 +194,11 @@ def test_tidying_never_makes_the_score_worse() -> None:
     for wide in (range(40, 64), range(50, 64), range(60, 64)):
         buckets = np.isin(np.arange(outputs), list(wide))
         model = Poison.alike(buckets, groups)
-        assert score(counts, tidied(counts, model)) <= score(counts, fit(counts, model)) + 1e-9
+        assert (
+            score(counts, tidied(Search(counts), model)) <= score(counts, fit(counts, model)) + 1e-9
+        )
     first, *_ = starts(counts)
-    assert score(counts, tidied(counts, Poison.own(first))) <= score(
+    assert score(counts, tidied(Search(counts), Poison.own(first))) <= score(
         counts, fit(counts, Poison.own(first))
     )
 
@@ -214,11 +214,22 @@ def test_two_explanations_that_are_close_are_both_told() -> None:
     assert {"nobody", "even"} <= kinds
     assert all(each.p_value > FITS for each in choice.others)
     answer = estimate(run.summary, method="joint")
-    alone = 1.96 * plan.unit * choice.best.deviation(counts.values)
+    alone = 1.96 * plan.unit * choice.best.deviation(choice.counts.values)
     assert answer.interval is not None
     assert answer.interval[1] - answer.interval[0] > 2.2 * alone
     assert "cannot rule out" in answer.verdict
     assert answer.interval[0] < run.truth < answer.interval[1]
+
+
+def riddled() -> Summary:
+    """Honest reports, but every fourth of 64 buckets is empty, other ones in every group."""
+    run = collected("none", 0.0)
+    counts = run.summary.counts.copy()
+    width = PLAN.cells // 64
+    for group, row in enumerate(counts):
+        for bucket in range(group, 64, 4):
+            row[bucket * width : (bucket + 1) * width] = 0
+    return Summary(PLAN, counts, _sums(counts))
 
 
 def misread() -> Summary:
@@ -228,20 +239,23 @@ def misread() -> Summary:
     return Summary(PLAN, run.summary.counts, run.summary.sums)
 
 
+def _sums(counts: IntArray) -> tuple[int, ...]:
+    return tuple(
+        int(row @ part.bucket_values(part.grid()) * 2**32)
+        for row, part in zip(counts, PLAN.group_mechanisms, strict=True)
+    )
+
+
 def outvoted() -> Summary:
     """Nine attackers for each honest user, all at the upper end."""
     run = collected("none", 0.0)
     counts = run.summary.counts.copy()
     counts[:, -1] += 9 * run.summary.reports
-    sums = [
-        int(row @ part.bucket_values(part.grid()) * 2**32)
-        for row, part in zip(counts, PLAN.group_mechanisms, strict=True)
-    ]
-    return Summary(PLAN, counts, tuple(sums))
+    return Summary(PLAN, counts, _sums(counts))
 
 
 def test_reports_that_nothing_explains_are_not_explained_away() -> None:
-    summary = misread()
+    summary = riddled()
     counts, answer = counted(summary), estimate(summary, method="joint")
     choice = choose(counts)
     assert not choice.fits
@@ -249,23 +263,24 @@ def test_reports_that_nothing_explains_are_not_explained_away() -> None:
     assert choice.best.p_value < FITS
     assert answer.interval is not None
     width = answer.interval[1] - answer.interval[0]
-    assert width > 2.5 * 1.96 * PLAN.unit * choice.best.deviation(counts.values)
+    assert width > 2.5 * 1.96 * PLAN.unit * choice.best.deviation(choice.counts.values)
     assert "No model explains the reports" in answer.verdict
     assert "do not rely on the number" in answer.verdict
-    assert len(choice.others) == len(answer.fit["other_models"]) > 0
+    assert choice.others
 
 
-def test_a_majority_of_attackers_is_doubted() -> None:
-    answer = estimate(outvoted(), method="joint")
-    assert answer.fit["fits"] is False
+def test_reports_by_another_budget_are_not_taken_for_honest_ones() -> None:
+    answer = estimate(misread(), method="joint")
     assert answer.fit["nobody_attacks_p_value"] < 1e-6
-    assert "do not rely on the number" in answer.verdict
+    assert answer.byzantine.fraction > 0.1 or not answer.fit["fits"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="nobody is always a minority, so a majority that fits is never chosen nor told",
-)
+def test_a_majority_of_attackers_is_noticed() -> None:
+    answer = estimate(outvoted(), method="joint")
+    assert answer.byzantine.fraction == pytest.approx(0.9, abs=0.01)
+    assert answer.fit["nobody_attacks_p_value"] < 1e-6
+
+
 def test_a_majority_of_attackers_is_said_to_be_one() -> None:
     answer = estimate(outvoted(), method="joint")
     assert "Nobody seems to attack" not in answer.verdict
@@ -273,14 +288,8 @@ def test_a_majority_of_attackers_is_said_to_be_one() -> None:
     assert "do not use the answer" in answer.verdict
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a histogram in one bucket has no deviation, so nothing is there to be widened",
-)
-def test_the_interval_is_wide_where_no_model_is_near() -> None:
-    answer = estimate(outvoted(), method="joint")
-    assert answer.interval is not None
-    assert answer.interval[1] - answer.interval[0] > 0.1
+def test_a_majority_leaves_nothing_to_be_known() -> None:
+    assert estimate(outvoted(), method="joint").interval == PLAN.bounds
 
 
 def test_the_order_in_which_summaries_are_merged_does_not_matter() -> None:

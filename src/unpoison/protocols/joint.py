@@ -114,11 +114,14 @@ def _interval(
 ) -> tuple[float, float] | None:
     """For the mean: that of the only tier, or of all by weight; categories have one each.
 
-    Where no model fits, it also covers what attackers could have hidden.
+    Where no model fits, it also covers what attackers could have hidden; where attackers are the
+    majority, it is the whole range.
     """
     plan = summary.plan
     if plan.categorical:
         return None
+    if any(tier.outvoted for tier in tiers):
+        return plan.bounds
     low, high = _combined([tier.hull(tier.counts.values) for tier in tiers], weights)
     if not all(tier.choice.fits for tier in tiers):
         low, high = low - unseen, high + unseen

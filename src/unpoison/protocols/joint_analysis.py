@@ -30,6 +30,7 @@ from unpoison.trusted import distribution_of
 from unpoison.types import FloatArray
 
 LEVEL = 0.05
+MOST_ATTACKERS = 0.5
 FAR_SIDE = 0.9
 """The share of the poison that must be on one side of the middle to call it that side."""
 
@@ -68,6 +69,11 @@ class JointAnalysis:
     def share(self) -> float:
         """γ̂."""
         return self.choice.share
+
+    @property
+    def outvoted(self) -> bool:
+        """Whether attackers seem to be the majority, so that nothing can be known."""
+        return self.share >= MOST_ATTACKERS
 
     def share_hull(self) -> tuple[float, float]:
         """A 95 % interval for γ, over all models that may be true."""

@@ -10,7 +10,6 @@ from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.trust import Trust
 from unpoison.protocols.verdict import NAMED, listed, readable
 
-MOST_ATTACKERS = 0.5
 ENDS = {"right": "towards the upper end", "left": "towards the lower end"}
 MODELS = {
     "nobody": "nobody attacks",
@@ -51,7 +50,7 @@ def _found(
     interval: tuple[float, float] | None,
     trusted: Trust,
 ) -> str:
-    if byzantine.fraction >= MOST_ATTACKERS:
+    if any(tier.outvoted for tier in tiers):
         return (
             f"{_share(byzantine)} of users seem to be attackers. No method can tell the honest "
             "ones apart then: do not use the answer."

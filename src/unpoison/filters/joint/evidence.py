@@ -14,6 +14,8 @@ from unpoison.threads import single_threaded
 from unpoison.types import FloatArray
 
 REPLICATES = 40
+MORE_REPLICATES = 200
+FEW = 100
 CERTAIN = 1e-6
 LEVEL = 0.05
 
@@ -23,7 +25,8 @@ def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     """How likely counts are that honest users explain as badly, if all users are honest.
 
     The deviance is χ² with as many degrees of freedom as it has on average. These are found by
-    fitting collections drawn from the honest fit: x̂ ≥ 0 makes a count of parameters too rough.
+    fitting collections of users drawn from the honest fit: x̂ ≥ 0 makes a count of parameters too
+    rough. With few buckets the variance is taken from them too.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import Poison
@@ -37,10 +40,13 @@ def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     """
     if nobody.p_value < CERTAIN:
         return nobody.p_value
-    rng = np.random.default_rng(seed)
-    again = [fit(counts.drawn(nobody.honest, rng), nobody.model) for _ in range(REPLICATES)]
-    degrees = float(np.mean([each.deviance for each in again]))
-    return float(chi2.sf(nobody.deviance, degrees))
+    rng, few = np.random.default_rng(seed), counts.counts.size <= FEW
+    number = MORE_REPLICATES if few else REPLICATES
+    drawn = (counts.drawn(nobody.honest, rng) for _ in range(number))
+    again = np.array([fit(each, nobody.model).deviance for each in drawn])
+    # Reports of one user are alike, which shows where there are few buckets: a scaled χ² then.
+    scale = again.var() / (2 * again.mean()) if few else 1.0
+    return float(chi2.sf(nobody.deviance / scale, again.mean() / scale))
 
 
 def hidden_range(

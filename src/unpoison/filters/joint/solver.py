@@ -11,14 +11,14 @@ an unknown for each input bucket and each group.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import ALIKE, OWN, Poison
+from unpoison.filters.joint.model import ALIKE, EVEN, OWN, Poison
 from unpoison.threads import single_threaded
 from unpoison.types import FloatArray, IntArray
 
@@ -27,6 +27,8 @@ LAST_BARRIER = 1e-4
 MOST_STEPS = 200
 TO_THE_BOUND = 0.995
 FIRST_SHARE = 0.2
+FIRST_NOISE = 0.02
+"""Near nobody: from far away, noise could seem to be all there is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,16 @@ def fit(counts: JointCounts, model: Poison, most_steps: int = MOST_STEPS) -> Fit
     >>> bool(np.allclose(found.shares, 0.2, atol=0.01))
     True
     """
+    found = _maximised(counts, model, most_steps)
+    if model.kind == EVEN:
+        # The likelihood may have a second peak, at nothing but noise.
+        without = _maximised(counts, Poison.nobody(*counts.counts.shape), most_steps)
+        if without.deviance < found.deviance:
+            return replace(without, model=model)
+    return found
+
+
+def _maximised(counts: JointCounts, model: Poison, most_steps: int) -> Fit:
     state, steps = _State(counts, model), 0
     step = state.step()
     while not state.done and steps < most_steps:
@@ -114,8 +126,9 @@ class _State:
         groups, inputs = len(counts.reports), counts.inputs
         self.attacked = np.flatnonzero(model.attacked)
         self.honest = np.full(inputs, 1 / inputs)
-        self.kept = np.where(model.attacked, 1 - FIRST_SHARE, 1.0)
-        self.numbers = model.start(FIRST_SHARE)
+        share = FIRST_NOISE if model.kind == EVEN else FIRST_SHARE
+        self.kept = np.where(model.attacked, 1 - share, 1.0)
+        self.numbers = model.start(share)
         self.barrier = FIRST_BARRIER
         self.honest_bound = self.barrier / self.honest
         self.number_bound = self.barrier / self.numbers
@@ -283,7 +296,7 @@ class _State:
             pairs.append((room, self.share_bound, -step.kept))
         turned = [self.barrier / v - z - z / v * dv for v, z, dv in pairs]
         kept = self.kept[self.attacked]
-        primal = min([_reach(v, dv) for v, _, dv in pairs] + [_reach(kept, step.kept)])
+        primal = min([_reach(v, dv) for v, _, dv in pairs] + [_reach(kept, 2 * step.kept)])
         dual = min(_reach(z, dz) for (_, z, _), dz in zip(pairs, turned, strict=True))
         self.honest = self.honest + primal * step.honest
         self.numbers = self.numbers + primal * step.numbers
