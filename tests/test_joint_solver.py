@@ -246,7 +246,7 @@ def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
     assert found.deviance >= 0
     assert 0 <= found.p_value <= 1
     other = plain_em(counts, found.model, 50, together=True)[0]
-    # With noise the problem is not convex: where it fits badly, another peak may be a little higher.
+    # With noise the problem is not convex: where it fits badly, another peak may be higher.
     room = 1e-3 if kind == "even" else 1e-6
     assert other <= likelihood(counts, found.expected) + found.gap + room * abs(other)
 
