@@ -293,7 +293,7 @@ def test_the_verdict_on_an_attack_names_its_end_its_effect_and_the_blind_spot() 
     assert f"with them it would be {answer.fit['unfiltered_mean']:.2f}" in answer.verdict
     assert f"5 % of users could move the mean by up to {blind(answer):.2f}." in answer.verdict
     assert "lower end" in answer_of("uniform:-C,-3C/4").verdict
-    assert "all over the range" in answer_of("evasion:0.5").verdict
+    assert "on both sides" in answer_of("evasion:0.5").verdict
 
 
 def test_the_verdict_without_an_attack_says_so() -> None:

@@ -154,6 +154,7 @@ def simulate(
     if fast:
         refuse_beside("--fast", {"reports": reports})
     names = _all_methods(agreed, statistic) if compare else _methods(methods, agreed)
+    _check_used(options, names)
     scenario = Scenario(
         agreed,
         sample,
@@ -169,6 +170,15 @@ def simulate(
     scores = score(rows)
     scenario.write(run, names, scores if compare else None, reports, summary, plot)
     print_outcome(scores, rows, run, sample, agreed, json)
+
+
+def _check_used(options: dict[str, Any], names: list[str]) -> None:
+    """Options of the paper's schemes do nothing for other methods."""
+    from unpoison.protocols import SCHEMES
+
+    if options and not {*SCHEMES, "baseline"} & {*names}:
+        flag = "--" + next(iter(options)).replace("_", "-")
+        raise InvalidParameter(flag, "goes with the paper's schemes", ", ".join(names))
 
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:

@@ -66,20 +66,20 @@ def _found(
 
 
 def _share(byzantine: Byzantine) -> str:
-    return f"{100 * byzantine.fraction:.3g} %"
+    return f"{100 * byzantine.fraction:.1f} %"
 
 
 def _where(byzantine: Byzantine) -> str:
     if byzantine.categories is not None:
         return f"made-up reports of {listed(byzantine.categories)}"
-    return f"values {ENDS.get(byzantine.side, 'all over the range of reports')}"
+    return f"values {ENDS.get(byzantine.side, 'on both sides')}"
 
 
 def _number(
     tiers: Sequence[JointAnalysis], answer: dict[str, Any], interval: tuple[float, float] | None
 ) -> str:
     if interval is None:
-        return "The frequencies stand as reported."
+        return "The frequencies need no filter."
     return f"The mean is {_with_interval(tiers, answer, interval)}."
 
 
@@ -103,7 +103,7 @@ def _without(
         return f"The mean without them is {mean}; with them it would be {plain}."
     plain_ones = trusted.frequencies or {}
     told = "; ".join(
-        f"{name} has {100 * answer['frequencies'][name]:.1f} % without them, "
+        f"“{name}” has {100 * answer['frequencies'][name]:.1f} % without them, "
         f"{100 * plain_ones[name]:.1f} % with them"
         for name in (byzantine.categories or ())[:NAMED]
     )
@@ -127,7 +127,11 @@ def _doubt(tiers: Sequence[JointAnalysis]) -> str:
     if not kinds:
         return ""
     told = " or that ".join(MODELS[kind] for kind in kinds)
-    return f"The data cannot rule out that {told}; the interval covers that too."
+    most = max(tier.share_hull()[1] for tier in tiers)
+    return (
+        f"The data cannot rule out that {told} (at most {100 * most:.1f} % attackers); intervals "
+        "allow for that."
+    )
 
 
 def _unseen(tier: JointAnalysis, blind: BlindSpot) -> str:

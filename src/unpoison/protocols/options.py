@@ -58,8 +58,8 @@ class FilterOptions:
             _check_number("initial_mean", self.initial_mean)
         if not self.suppression >= 0:
             raise InvalidParameter("suppression", "must not be negative", self.suppression)
-        if not 0 < self.blind_share < 1:
-            raise InvalidParameter("blind_share", "must be in (0, 1)", self.blind_share)
+        if not 0 < self.blind_share < 0.5:
+            raise InvalidParameter("blind_share", "must be in (0, 1/2)", self.blind_share)
         if self.max_iterations < 1 or self.max_iterations != int(self.max_iterations):
             rule = "must be a whole number, at least 1"
             raise InvalidParameter("max_iterations", rule, self.max_iterations)

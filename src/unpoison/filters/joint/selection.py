@@ -105,10 +105,12 @@ def _others(search: Search) -> tuple[Fit, ...]:
 def _plausible(search: Search, each: Fit) -> bool:
     """Whether a model fits, and its score is close; or whether it is significantly better.
 
-    The latter is asked of simpler kinds only: poison of a group's own soaks up noise.
+    The latter is asked of simpler kinds only: poison of a group's own soaks up noise. So does a
+    little poison in the one bucket of all with the largest residual, if nobody attacks.
     """
     best = search.best
-    if not search.possible(each):
+    chance = best.model.kind == NOBODY and each.model.kind != EVEN
+    if chance or not search.possible(each):
         return False
     more, gain = each.model.parameters - best.model.parameters, best.deviance - each.deviance
     # A share of noise can only be positive, so its test has one side.
