@@ -22,6 +22,8 @@ COLOURS = {
     "cemf-star": "#1a7f37",
     "oracle": "#24292f",
     "joint": "#cf222e",
+    "k-means": "#bc4c00",
+    "emf-k-means": "#0a7d8c",
 }
 MEASURES = {
     "squared_error": "MSE",
@@ -149,7 +151,7 @@ def with_measures(rows: pa.Table) -> pa.Table:
 
 
 def draw(title: str, panels: Sequence[Panel], table: pa.Table) -> Any:
-    """A figure with the panels in rows of at most four.
+    """A figure with the panels in rows of three or four.
 
     >>> rows = {"method": ["emf"], "collection": ["grouped"], "epsilon": [1.0], "floor": [0.1]}
     >>> rows |= {"squared_error": [0.5], "byzantine_fraction": [0.2], "gamma": [0.25]}
@@ -158,7 +160,8 @@ def draw(title: str, panels: Sequence[Panel], table: pa.Table) -> Any:
     >>> figure.axes[0].get_title()
     'MSE'
     """
-    figure, axes = new_figure(len(panels), width=4.2, height=3.6, across=4)
+    across = 3 if len(panels) in (5, 6) else 4
+    figure, axes = new_figure(len(panels), width=4.2, height=3.6, across=across)
     shared = len({panel.by for panel in panels}) == 1
     names: dict[str, Any] = {}
     for axis, panel in zip(axes, panels, strict=True):

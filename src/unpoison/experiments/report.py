@@ -16,7 +16,7 @@ img { background: #fff; height: auto; max-width: 100%; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
 th, td { border-bottom: 1px solid #8884; padding: 0.2rem 0.8rem; text-align: right; }
 th:first-child, td:first-child { text-align: left; }
-.claims td { text-align: left; vertical-align: top; }
+.claims th, .claims td { text-align: left; vertical-align: top; }
 .yes { color: #1a7f37; font-weight: 600; } .no { color: #d1242f; font-weight: 600; }
 .wide { overflow-x: auto; }
 """

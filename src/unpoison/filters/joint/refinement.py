@@ -23,6 +23,8 @@ AT_ONCE = 8
 WORTH = 1.0
 """The gain in log-likelihood that makes a value worth adding."""
 HELD = 1e-6
+MOST_LEFT = 0.9
+"""The share of the deviance that may be left for a round to be worth its while."""
 
 
 def refined(counts: JointCounts, models: Sequence[Poison]) -> JointCounts:
@@ -49,14 +51,19 @@ def refined(counts: JointCounts, models: Sequence[Poison]) -> JointCounts:
 def _refined(
     counts: JointCounts, model: Poison, fine: FloatArray, values: FloatArray
 ) -> JointCounts:
-    richer = counts
+    richer, found = counts, fit(counts, model)
     for _ in range(ROUNDS):
-        wanted = _wanted(richer, fit(richer, model), fine)
+        wanted = _wanted(richer, found, fine)
         if not len(wanted):
             break
-        richer = richer.with_inputs(fine[:, :, wanted], values[wanted])
-    added = np.arange(counts.inputs, richer.inputs)
-    held = added[fit(richer, model).honest[added] > HELD]
+        finer = richer.with_inputs(fine[:, :, wanted], values[wanted])
+        better = fit(finer, model)
+        if better.deviance > MOST_LEFT * found.deviance:
+            break
+        richer, found = finer, better
+    held = np.flatnonzero(found.honest[counts.inputs :] > HELD) + counts.inputs
+    if not len(held):
+        return counts
     return counts.with_inputs(richer.transitions[:, :, held], richer.values[held])
 
 

@@ -61,16 +61,16 @@ def choose(counts: JointCounts) -> Choice:
     >>> choose(JointCounts.of(run.summary, range(4))).share
     0.0
     """
-    places = starts(counts)
+    places, nobody = starts(counts), Poison.nobody(*counts.counts.shape)
     search = _simple(counts, places)
-    nobody = Poison.nobody(*counts.counts.shape)
     if not search.possible(search.best):
         model = search.best.model
-        finer = refined(counts, [nobody] if model.kind == NOBODY else [nobody, model])
-        search = search if finer is counts else _simple(finer, places)
+        search = _finer(search, [nobody] if model.kind == NOBODY else [nobody, model], places)
     if not search.possible(search.best):
-        for each in _beginnings(search, places):
-            tidied(search, Poison.own(each))
+        _freely(search, places)
+    if search.best.p_value < LEVEL and search.best.model.kind == OWN:
+        search = _finer(search, [search.best.model], places)
+        _freely(search, [search.best.model.places, *places])
     best = search.best
     return Choice(search.counts, best, search.fit(nobody), _others(search), search.share(best))
 
@@ -84,6 +84,23 @@ def _simple(counts: JointCounts, places: list[BoolArray]) -> Search:
     for each in [np.ones(outputs, dtype=bool), *map(columns, places)]:
         tidied(search, Poison.alike(each, groups))
     return search
+
+
+def _finer(search: Search, models: list[Poison], places: list[BoolArray]) -> Search:
+    """The same with more values of users, if these models ask for any."""
+    finer = refined(search.counts, models)
+    if finer is search.counts:
+        return search
+    again = _simple(finer, places)
+    for model in models:
+        again.fit(model)
+    return again
+
+
+def _freely(search: Search, places: list[BoolArray]) -> None:
+    """Poison of each group's own."""
+    for each in _beginnings(search, places):
+        tidied(search, Poison.own(each))
 
 
 def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:

@@ -26,6 +26,9 @@ FIRST_BARRIER = 100.0
 LAST_BARRIER = 1e-4
 MOST_STEPS = 200
 TO_THE_BOUND = 0.995
+PATIENCE = 20
+HOPELESS = 100.0
+"""A deviance, in buckets, that no noise explains."""
 FIRST_SHARE = 0.2
 FIRST_NOISE = 0.02
 """Near nobody: from far away, noise could seem to be all there is."""
@@ -101,6 +104,8 @@ def _maximised(counts: JointCounts, model: Poison, most_steps: int) -> Fit:
     while not state.done and steps < most_steps:
         state.move(step)
         step, steps = state.step(), steps + 1
+        if steps > PATIENCE and state.hopeless:
+            break
     return state.fit(step, steps)
 
 
@@ -296,7 +301,7 @@ class _State:
             pairs.append((room, self.share_bound, -step.kept))
         turned = [self.barrier / v - z - z / v * dv for v, z, dv in pairs]
         kept = self.kept[self.attacked]
-        primal = min([_reach(v, dv) for v, _, dv in pairs] + [_reach(kept, 2 * step.kept)])
+        primal = min([_reach(v, dv) for v, _, dv in pairs] + [_reach(kept, step.kept)])
         dual = min(_reach(z, dz) for (_, z, _), dz in zip(pairs, turned, strict=True))
         self.honest = self.honest + primal * step.honest
         self.numbers = self.numbers + primal * step.numbers
@@ -329,6 +334,12 @@ class _State:
         """At the last barrier, with full steps."""
         near = self.gap < 2 * LAST_BARRIER * self.bounds
         return self.barrier <= LAST_BARRIER and self.length > 0.9 and near
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the counts are so far from the model that no exact answer is of use."""
+        expected = self.expected().reshape(self.counts.counts.shape)
+        return self.counts.deviance(expected) > HOPELESS * self.counts.counts.size
 
     def fit(self, step: _Step, steps: int) -> Fit:
         """What was found."""
