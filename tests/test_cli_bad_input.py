@@ -442,9 +442,12 @@ def test_too_few_reports(unpoison: Command, suffix: str) -> None:
         "few": ("at least 16 reports", "received 1 in the group of epsilon"),
     }
     for name, words in expected.items():
-        has(unpoison.refused("estimate", f"{name}{suffix}", *ESTIMATE[2:]), *words)
+        has(unpoison.refused("estimate", f"{name}{suffix}", *ESTIMATE[2:], *STAR), *words)
         unpoison.done("summarise", f"{name}{suffix}", "-p", "plan.json", "-o", "s.summary")
-        has(unpoison.refused("estimate", "s.summary"), *words)
+        has(unpoison.refused("estimate", "s.summary", *STAR), *words)
+    for name in ("none", "few"):
+        words = expected[name] if name == "none" else ("at least 16 reports", "none has them")
+        has(unpoison.refused("estimate", f"{name}{suffix}", *ESTIMATE[2:]), *words)
     line = unpoison.refused("estimate", f"none{suffix}", "-p", "plan.json", "--method", "ostrich")
     has(line, "at least one report", "received none")
 

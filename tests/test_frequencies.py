@@ -32,8 +32,9 @@ from unpoison.types import FloatArray
 
 
 def estimate(summary: Any, **options: Any) -> Estimate:
-    """By the paper's EMF*, unless another method is asked for."""
-    return unpoison.estimate(summary, **{"method": "emf-star", **options})
+    """By the paper's baseline or EMF*, unless another method is asked for."""
+    method = "baseline" if summary.plan.protocol == "baseline" else "emf-star"
+    return unpoison.estimate(summary, **{"method": method, **options})
 
 
 CLOSE = 1e-9

@@ -13,8 +13,9 @@ from unpoison.protocols.verdict import false_alarm
 
 
 def estimate(summary: Any, **options: Any) -> Estimate:
-    """By the paper's EMF*, unless another method is asked for."""
-    return unpoison.estimate(summary, **{"method": "emf-star", **options})
+    """By the paper's baseline or EMF*, unless another method is asked for."""
+    method = "baseline" if summary.plan.protocol == "baseline" else "emf-star"
+    return unpoison.estimate(summary, **{"method": method, **options})
 
 
 PLAN = Plan.new(epsilon=0.5, min_epsilon=0.125, low=0, high=100)
