@@ -21,6 +21,7 @@ from unpoison.filters.joint import (
     hidden_range,
     nobody_p_value,
 )
+from unpoison.filters.joint.search import FITS
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.protocols.analysis import picture_of
 from unpoison.protocols.options import FilterOptions
@@ -76,10 +77,16 @@ class JointAnalysis:
         return self.share >= MOST_ATTACKERS
 
     def share_hull(self) -> tuple[float, float]:
-        """A 95 % interval for γ, over all models that may be true."""
+        """A 95 % interval for γ, over all models that may be true.
+
+        If nobody seems to attack, it goes as far as noise that would not be noticed.
+        """
         weights, wide = self.counts.users / self.counts.users.sum(), self._wide
+        models = [self.fit, *self.choice.others]
+        if not self.share > 0 and self.choice.even.p_value > FITS:
+            models.append(self.choice.even)
         ends = []
-        for each in (self.fit, *self.choice.others):
+        for each in models:
             variance = float(weights @ each.share_covariance @ weights)
             out = wide * math.sqrt(max(variance, 0.0))
             ends.append((float(weights @ each.shares) - out, float(weights @ each.shares) + out))

@@ -61,7 +61,8 @@ def hidden_range(
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import Poison
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.5))
+    >>> plan, rng = Plan.new(epsilon=0.5, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, np.full(50_000, 0.5), rng=rng)
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> low, high = hidden_range(counts, fit(counts, Poison.nobody(4, 64)), 0.1, counts.values)
     >>> low < -0.1 < 0.1 < high

@@ -32,7 +32,8 @@ def refined(counts: JointCounts, models: Sequence[Poison]) -> JointCounts:
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.full(200_000, 1.0)
-    >>> counts = JointCounts.of(simulate(plan, values).summary, range(5))
+    >>> run = simulate(plan, values, rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, range(5))
     >>> nobody = Poison.nobody(*counts.counts.shape)
     >>> finer = refined(counts, [nobody])
     >>> fit(counts, nobody).p_value < 1e-3 < fit(finer, nobody).p_value

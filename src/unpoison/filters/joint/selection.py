@@ -40,6 +40,7 @@ class Choice:
     counts: JointCounts
     best: Fit
     nobody: Fit
+    even: Fit
     others: tuple[Fit, ...]
     share: float
 
@@ -57,7 +58,8 @@ def choose(counts: JointCounts) -> Choice:
     poison in all groups. Only if none of these fits may every group have poison of its own.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan, rng = Plan.new(epsilon=0.5, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=rng)
     >>> choose(JointCounts.of(run.summary, range(4))).share
     0.0
     """
@@ -71,8 +73,10 @@ def choose(counts: JointCounts) -> Choice:
     if search.best.p_value < LEVEL and search.best.model.kind == OWN:
         search = _finer(search, [search.best.model], places)
         _freely(search, [search.best.model.places, *places])
-    best = search.best
-    return Choice(search.counts, best, search.fit(nobody), _others(search), search.share(best))
+    best, even = search.best, search.fit(Poison.even(*counts.counts.shape))
+    return Choice(
+        search.counts, best, search.fit(nobody), even, _others(search), search.share(best)
+    )
 
 
 def _simple(counts: JointCounts, places: list[BoolArray]) -> Search:
