@@ -159,7 +159,11 @@ def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path) -> None:
         time.sleep(0.1)
     time.sleep(3)
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    try:
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.wait()
     deadline = time.monotonic() + 10
     while _alive(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -54,12 +54,12 @@ def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
             _keep(cell, folder)
             told(cell.trials)
         return
+    longest_first = sorted(cells, key=_work, reverse=True)
     with _single_threaded(), _pool(workers) as pool:
-        longest_first = sorted(cells, key=_work, reverse=True)
-        futures: dict[Future[None], Cell] = {
-            pool.submit(_keep, cell, folder): cell for cell in longest_first
-        }
         try:
+            futures: dict[Future[None], Cell] = {
+                pool.submit(_keep, cell, folder): cell for cell in longest_first
+            }
             for done in as_completed(futures):
                 done.result()
                 told(futures[done].trials)
