@@ -210,7 +210,8 @@ def _label_places(axis: Any, panel: Panel, at: Mapping[Any, Any], numeric: bool)
     if numeric and all(place > 0 for place in at):
         axis.set_xscale("log", base=2)
     long = max(len(name) for name in names) > 6
-    axis.set_xticks(list(at.values()), names, rotation=30 if long else 0, fontsize=8)
+    turn = {"rotation": 60 if len(names) > 8 else 30, "ha": "right"} if long else {}
+    axis.set_xticks(list(at.values()), names, fontsize=8, **turn)
     axis.minorticks_off()
     axis.set_xlabel(SYMBOLS.get(panel.against, "" if not numeric else panel.against))
 
