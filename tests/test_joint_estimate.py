@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.stats import chi2
 
 from unpoison import Estimate, Plan, Simulation, Summary, estimate, simulate
 from unpoison.errors import InvalidParameter, NotEnoughData
@@ -231,13 +232,17 @@ def test_the_blind_spot_of_categories_is_that_of_a_linear_program(
     run = simulate(plan, HELD, "none", 0.0, np.random.default_rng(1))
     analysis = JointAnalysis(run.summary, [0, 1])
     counts, honest = analysis.counts, analysis.fit.honest
-    rows = counts.transitions.reshape(-1, counts.inputs)
+    looks = counts.transitions @ honest
+    noise = np.sqrt(looks / counts.reports[:, None])
+    degrees = counts.counts.size - 2
+    room = math.sqrt((chi2.isf(0.05, degrees) - degrees) / counts.counts.size) * noise
+    rows, limits = counts.rows, (looks + room).ravel()
     largest = 0.0
     for place in range(len(NAMES)):
         for sign in (1.0, -1.0):
             aim = np.zeros(len(NAMES))
             aim[place] = -sign
-            found = linprog(aim, rows, rows @ honest, np.ones((1, len(NAMES))), [1 - share])
+            found = linprog(aim, rows, limits, np.ones((1, len(NAMES))), [1 - share])
             assert found.x is not None
             largest = max(largest, abs(found.x[place] / (1 - share) - honest[place]))
     assert analysis.blind(share) == pytest.approx(largest, abs=1e-6)
@@ -303,6 +308,26 @@ def test_the_verdict_without_an_attack_says_so() -> None:
     assert answer.byzantine.fraction == 0
     assert answer.byzantine.side == "none"
     assert "do not" not in answer.verdict
+
+
+def test_noise_that_nobody_would_notice_is_told_where_it_would_change_the_answer() -> None:
+    quiet = answer_of("none", 0.0)
+    assert quiet.interval is not None
+    low, high = quiet.fit["interval_with_noise"]
+    assert low <= quiet.interval[0] < quiet.interval[1] <= high
+    told = [told_of_noise(seed) for seed in range(12)]
+    assert any(told)
+    assert not all(told)
+
+
+def told_of_noise(seed: int) -> bool:
+    """Whether the verdict speaks of noise; it must, if and only if the interval gets much wider."""
+    answer = estimate(run_of("none", 0.0, seed, users=20_000).summary)
+    assert answer.interval is not None
+    low, high = answer.fit["interval_with_noise"]
+    told = "of users send noise: if they do, the mean is from" in answer.verdict
+    assert told == (high - low >= 2 * (answer.interval[1] - answer.interval[0]))
+    return told
 
 
 TIERED = Plan.new(epsilon=1.0, low=0, high=100, min_epsilon=0.5, tiers=[{"epsilon": 0.5}])

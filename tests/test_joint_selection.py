@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
@@ -10,11 +12,28 @@ import pytest
 
 from unpoison import Plan, Simulation, Summary, estimate, simulate
 from unpoison.attacks import Attack, InputManipulation, Point, Target, Uniform
-from unpoison.filters.joint import Choice, Fit, JointCounts, Poison, Search, choose, fit
+from unpoison.filters.joint import (
+    Choice,
+    Fit,
+    Intervals,
+    JointCounts,
+    Poison,
+    Search,
+    bias,
+    choose,
+    fit,
+)
 from unpoison.filters.joint.search import FITS
-from unpoison.filters.joint.support import least_poison, starts, tidied
+from unpoison.filters.joint.support import (
+    islands,
+    least_poison,
+    starts,
+    tidied,
+    with_neighbours,
+    without_islands,
+)
 from unpoison.population import Population
-from unpoison.types import FloatArray, IntArray
+from unpoison.types import BoolArray, FloatArray, IntArray
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.125, low=0, high=1)
 USERS = 50_000
@@ -201,6 +220,73 @@ def test_tidying_never_makes_the_score_worse() -> None:
     assert score(counts, tidied(Search(counts), Poison.own(first))) <= score(
         counts, fit(counts, Poison.own(first))
     )
+
+
+def band(first: int, last: int, groups: int = 4, outputs: int = 64) -> BoolArray:
+    places = np.zeros((groups, outputs), dtype=bool)
+    places[:, first:last] = True
+    return places
+
+
+def test_islands_are_parted_by_gaps_and_joined_by_groups() -> None:
+    stairs = np.zeros((3, 40), dtype=bool)
+    for group in range(3):
+        stairs[group, 4 * group : 4 * group + 4] = True
+    stairs[2, 30:] = True
+    parts = islands(stairs)
+    assert [int(part.sum()) for part in parts] == [12, 10]
+    assert np.array_equal(np.any(parts, axis=0), stairs)
+    assert not (parts[0] & parts[1]).any()
+
+
+def test_poison_that_was_blamed_on_the_wrong_island_is_found_where_it_is() -> None:
+    """From a beginning with a false island and a hole, single places cannot mend the model."""
+    counts, choice = chosen("uniform:C/2,C")
+    search = Search(counts)
+    search.fit(Poison.own(band(0, 12) | band(52, 64)))
+    without_islands(search)
+    blamed = counts.users @ search.best.poison
+    assert blamed[47:].sum() > 0.98 * blamed.sum()
+    assert search.share(search.best) == pytest.approx(choice.share, abs=0.01)
+
+
+def test_the_end_of_the_poison_is_only_known_to_a_bucket() -> None:
+    counts, choice = chosen("uniform:3C/4,C")
+    best = choice.best.model.places
+    wider = [each.model.places for each in choice.others if (each.model.places >= best).all()]
+    assert any(np.array_equal(each, with_neighbours(best, reach=1)) for each in wider)
+    low, high = Intervals(choice).mean(counts.values)
+    alone = 1.96 * choice.best.deviation(counts.values)
+    middle = choice.best.mean(counts.values)
+    assert low < middle - alone
+    assert high > middle + 0.99 * alone
+
+
+def test_the_bias_of_noise_is_what_it_is_on_average() -> None:
+    """Known truth: many collections are drawn from it, and their fits are off as was foretold."""
+    counts, _ = chosen("noise", 0.3)
+    noise, rng = Poison.even(*counts.counts.shape), np.random.default_rng(1)
+    # Users up to the middle: a most likely histogram takes some noise for users beyond.
+    honest = np.where(np.arange(counts.inputs) < 24, 1 / 24, 0.0)
+    poison = np.full(counts.counts.shape, 0.3 / counts.counts.shape[1])
+    fits = [fit(counts.drawn(honest, rng, poison), noise) for _ in range(30)]
+    errors = [each.mean(counts.values) - honest @ counts.values for each in fits]
+    told = [counts.values @ bias(counts, each, replicates=30)[0] for each in fits[:3]]
+    unsure = float(np.std(errors)) / math.sqrt(30)
+    assert np.mean(told) == pytest.approx(np.mean(errors), abs=4 * unsure)
+    assert np.mean(errors) > 2 * unsure
+    assert np.mean(told) > unsure
+
+
+def test_a_biased_fit_has_a_longer_interval_on_the_side_of_the_truth() -> None:
+    _, choice = chosen("noise", 0.3)
+    assert choice.best.model.kind == "even"
+    alone, values = replace(choice, others=()), choice.counts.values
+    off = float(values @ bias(choice.counts, choice.even)[0])
+    low, high = Intervals(alone).mean(values)
+    middle, out = choice.best.mean(values), 1.96 * choice.best.deviation(values)
+    assert middle - low == pytest.approx(out + max(off, 0.0), rel=1e-4)
+    assert high - middle == pytest.approx(out - min(off, 0.0), rel=1e-4)
 
 
 def test_two_explanations_that_are_close_are_both_told() -> None:

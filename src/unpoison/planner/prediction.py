@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InvalidParameter
+from unpoison.minority import MOST_ATTACKERS
 from unpoison.plan import Plan
 from unpoison.planner.candidates import Candidate
 from unpoison.planner.detection import detectable_share
@@ -19,7 +20,6 @@ from unpoison.simulation import Simulation, simulate
 
 Advance = Callable[[int], None]
 FEWEST_USERS, MOST_USERS = 1000, 10**9 - 1
-MOST_ATTACKERS = 0.5
 TOO_LARGE, TOO_SMALL = 2.0, 1 / 3
 
 
@@ -164,5 +164,5 @@ def _expected(analysis: JointAnalysis) -> float:
     plan = analysis.summary.plan
     if plan.categorical:
         return math.nan
-    deviation = analysis.fit.deviation(analysis.counts.values) * analysis.strain
+    deviation = analysis.fit.deviation(analysis.counts.values) * analysis.intervals.strain
     return (plan.unit * deviation) ** 2

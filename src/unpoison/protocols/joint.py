@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,17 @@ import numpy as np
 from unpoison.distribution import Distribution, mixture
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import BlindSpot, Byzantine, Estimate
+from unpoison.filters.joint import Intervals
 from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.joint_verdict import joint_verdict
+from unpoison.protocols.joint_verdict import JointVerdict
 from unpoison.protocols.options import FilterOptions
 from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 MOST_CATEGORIES = 256
+Hull = Callable[[Intervals, FloatArray], tuple[float, float]]
 
 
 def estimate_joint(
@@ -65,7 +67,8 @@ def _assembled(
     byzantine, share = _byzantine(summary, tiers), options.blind_share
     unseen = float(weights @ [tier.blind(share) for tier in tiers])
     blind = BlindSpot(share, unseen if summary.plan.categorical else unseen * summary.plan.unit)
-    interval = _interval(summary, tiers, weights, unseen)
+    interval = _interval(summary, tiers, weights, unseen, Intervals.mean)
+    noisy = _interval(summary, tiers, weights, unseen, Intervals.mean_with_noise)
     return Estimate(
         method="joint",
         **answer,
@@ -79,12 +82,13 @@ def _assembled(
             **_frequency_intervals(tiers, weights),
             **unfiltered(trusted),
             "agreement_p_value": trusted.p_value,
+            **({"interval_with_noise": list(noisy)} if noisy else {}),
         },
         converged=all(tier.fit.converged for tier in tiers),
         users=summary.total_users,
         reports=int(summary.reports.sum()),
         invalid=summary.invalid,
-        verdict=joint_verdict(tiers, answer, byzantine, interval, trusted, blind),
+        verdict=str(JointVerdict(tiers, answer, byzantine, interval, noisy, trusted, blind)),
         distribution=_distribution(tiers, weights, options, asked),
     )
 
@@ -110,7 +114,7 @@ def _distribution(
 
 
 def _interval(
-    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray, unseen: float
+    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray, unseen: float, hull: Hull
 ) -> tuple[float, float] | None:
     """For the mean: that of the only tier, or of all by weight; categories have one each.
 
@@ -122,7 +126,7 @@ def _interval(
         return None
     if any(tier.outvoted for tier in tiers):
         return plan.bounds
-    low, high = _combined([tier.hull(tier.counts.values) for tier in tiers], weights)
+    low, high = _combined([hull(tier.intervals, tier.counts.values) for tier in tiers], weights)
     if not all(tier.choice.fits for tier in tiers):
         low, high = low - unseen, high + unseen
     bounds = plan.bounds
@@ -144,7 +148,7 @@ def _frequency_intervals(tiers: list[JointAnalysis], weights: FloatArray) -> dic
     found = {}
     for place, name in enumerate(names):
         unit = (np.arange(len(names)) == place).astype(np.float64)
-        low, high = _combined([tier.hull(unit) for tier in tiers], weights)
+        low, high = _combined([tier.intervals.mean(unit) for tier in tiers], weights)
         found[name] = [max(low, 0.0), min(high, 1.0)]
     return {"frequency_intervals": found}
 
@@ -155,7 +159,7 @@ def _byzantine(summary: Summary, tiers: list[JointAnalysis]) -> Byzantine:
     weights = users / users.sum()
     return Byzantine(
         float(weights @ [tier.share for tier in tiers]),
-        interval=_combined([tier.share_hull() for tier in tiers], weights),
+        interval=_combined([tier.intervals.share() for tier in tiers], weights),
         histogram=tiers[0].histogram(),
         **place_of(summary, [tier.place() for tier in tiers]),
     )

@@ -6,23 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from unpoison.distribution import Distribution
 from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate, numbers
 from unpoison.filters.joint import (
     Choice,
     Fit,
+    Intervals,
     JointCounts,
     choose,
+    hidden_frequency,
     hidden_range,
     nobody_p_value,
 )
-from unpoison.filters.joint.search import FITS
-from unpoison.mechanisms import CategoricalMechanism
+from unpoison.minority import MOST_ATTACKERS
 from unpoison.protocols.analysis import picture_of
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
@@ -30,8 +30,6 @@ from unpoison.summary import Summary
 from unpoison.trusted import distribution_of
 from unpoison.types import FloatArray
 
-LEVEL = 0.05
-MOST_ATTACKERS = 0.5
 FAR_SIDE = 0.9
 """The share of the poison that must be on one side of the middle to call it that side."""
 
@@ -76,26 +74,10 @@ class JointAnalysis:
         """Whether attackers seem to be the majority, so that nothing can be known."""
         return self.share >= MOST_ATTACKERS
 
-    def share_hull(self) -> tuple[float, float]:
-        """A 95 % interval for γ, over all models that may be true.
-
-        If nobody seems to attack, it goes as far as noise that would not be noticed.
-        """
-        weights, wide = self.counts.users / self.counts.users.sum(), self._wide
-        models = [self.fit, *self.choice.others]
-        if not self.share > 0 and self.choice.even.p_value > FITS:
-            models.append(self.choice.even)
-        ends = []
-        for each in models:
-            variance = float(weights @ each.share_covariance @ weights)
-            out = wide * math.sqrt(max(variance, 0.0))
-            ends.append((float(weights @ each.shares) - out, float(weights @ each.shares) + out))
-        return max(min(low for low, _ in ends), 0.0), min(max(high for _, high in ends), 1.0)
-
-    @property
-    def _wide(self) -> float:
-        """Standard errors in half an interval."""
-        return float(norm.isf(LEVEL / 2)) * self.strain
+    @cached_property
+    def intervals(self) -> Intervals:
+        """How sure all this is."""
+        return Intervals(self.choice)
 
     @property
     def honest_users(self) -> float:
@@ -107,28 +89,13 @@ class JointAnalysis:
         """That of "nobody attacks"."""
         return nobody_p_value(self.counts, self.choice.nobody)
 
-    @property
-    def strain(self) -> float:
-        """By how much errors are to be widened where no model fits: √(deviance/degrees)."""
-        if self.choice.fits:
-            return 1.0
-        return math.sqrt(max(self.fit.deviance / max(self.fit.degrees, 1.0), 1.0))
-
-    def hull(self, direction: FloatArray) -> tuple[float, float]:
-        """A 95 % interval for the honest mean of some values, over all models that may be true."""
-        ends = [
-            (each.mean(direction), self._wide * each.deviation(direction))
-            for each in (self.fit, *self.choice.others)
-        ]
-        return min(mid - out for mid, out in ends), max(mid + out for mid, out in ends)
-
     def blind(self, share: float) -> float:
         """The largest shift of the mean (of a frequency) that attackers of a share could hide."""
         if not self.summary.plan.categorical:
             low, high = hidden_range(self.counts, self.fit, share, self.counts.values)
             mean = self.fit.mean(self.counts.values)
             return max(high - mean, mean - low)
-        return _blind_categories(self.counts, self.fit, share)
+        return hidden_frequency(self.counts, self.fit, share)
 
     @cached_property
     def side(self) -> str:
@@ -267,16 +234,3 @@ class JointAnalysis:
             "duality_gap": self.fit.gap,
             "steps": self.fit.steps,
         }
-
-
-def _blind_categories(counts: JointCounts, found: Fit, share: float) -> float:
-    """The same for frequencies: the largest shift of any, in closed form.
-
-    M_t a ≤ M_t x bounds each a_k by x_k + γ·other/(kept − other), in the group with the largest ε.
-    """
-    parts = [cast(CategoricalMechanism, each.mechanism) for each in counts.buckets]
-    slack = share * min(part.other / (part.kept - part.other) for part in parts)
-    most = np.minimum(found.honest + slack, 1 - share)
-    least = np.maximum(1 - share - (most.sum() - most), 0.0)
-    ends = np.stack([most, least]) / (1 - share)
-    return float(np.abs(ends - found.honest).max())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate import BlindSpot, Byzantine
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.trust import Trust
-from unpoison.protocols.verdict import NAMED, listed, readable
+from unpoison.protocols.verdict import listed, readable, with_and_without
+from unpoison.summary import Summary
 
+Interval = tuple[float, float]
 ENDS = {"right": "towards the upper end", "left": "towards the lower end"}
 MODELS = {
     "nobody": "nobody attacks",
@@ -17,17 +20,15 @@ MODELS = {
     "alike": "some users send the same kind of values in all groups",
     "own": "some users send values that differ from group to group",
 }
+WORTH_TELLING = 2.0
+"""How many times wider an interval must get by noise that nobody would notice."""
 
 
-def joint_verdict(
-    tiers: Sequence[JointAnalysis],
-    answer: dict[str, Any],
-    byzantine: Byzantine,
-    interval: tuple[float, float] | None,
-    trusted: Trust,
-    blind: BlindSpot,
-) -> str:
+@dataclass(frozen=True, eq=False)
+class JointVerdict:
     """What a person should take from the estimate.
+
+    `interval_with_noise` is the interval if some users, too few to be noticed, send noise.
 
     >>> import numpy as np
     >>> from unpoison import Plan, estimate, simulate
@@ -36,115 +37,122 @@ def joint_verdict(
     >>> " % of users send values towards the upper end" in estimate(run.summary).verdict
     True
     """
-    parts = [
-        _found(tiers, answer, byzantine, interval, trusted),
-        _doubt(tiers),
-        _unseen(tiers[0], blind),
-    ]
-    return " ".join(part for part in parts if part)
 
+    tiers: Sequence[JointAnalysis]
+    answer: dict[str, Any]
+    byzantine: Byzantine
+    interval: Interval | None
+    interval_with_noise: Interval | None
+    trusted: Trust
+    blind: BlindSpot
 
-def _found(
-    tiers: Sequence[JointAnalysis],
-    answer: dict[str, Any],
-    byzantine: Byzantine,
-    interval: tuple[float, float] | None,
-    trusted: Trust,
-) -> str:
-    if any(tier.outvoted for tier in tiers):
-        return (
-            f"{_share(byzantine)} of users seem to be attackers. No method can tell the honest "
-            "ones apart then: do not use the answer."
+    def __str__(self) -> str:
+        parts = [self._found(), self._doubt(), self._noise(), self._unseen()]
+        return " ".join(part for part in parts if part)
+
+    @property
+    def _summary(self) -> Summary:
+        return self.tiers[0].summary
+
+    @property
+    def _fits(self) -> bool:
+        return all(tier.choice.fits for tier in self.tiers)
+
+    @property
+    def _share(self) -> str:
+        return f"{100 * self.byzantine.fraction:.1f} %"
+
+    def _found(self) -> str:
+        if any(tier.outvoted for tier in self.tiers):
+            return (
+                f"{self._share} of users seem to be attackers. No method can tell the honest "
+                "ones apart then: do not use the answer."
+            )
+        if not self.byzantine.fraction > 0:
+            calm = f"Nobody seems to attack (p = {self._lowest:.2g}). " if self._fits else ""
+            return calm + self._number()
+        return f"About {self._share} of users send {self._where}. {self._without()}"
+
+    @property
+    def _lowest(self) -> float:
+        """The p-value of the most suspicious tier, for as many tests as there are tiers."""
+        return min(1.0, len(self.tiers) * min(tier.p_value for tier in self.tiers))
+
+    @property
+    def _where(self) -> str:
+        if self.byzantine.categories is not None:
+            return f"made-up reports of {listed(self.byzantine.categories)}"
+        return f"values {ENDS.get(self.byzantine.side, 'on both sides')}"
+
+    def _number(self) -> str:
+        if self.interval is None:
+            return "The frequencies need no filter."
+        return f"The mean is {self._with(self.interval)}."
+
+    def _with(self, interval: Interval) -> str:
+        low, high = self._ends(interval)
+        return f"{readable(self.answer['mean'], self._summary)} (95 %: {low} to {high})"
+
+    def _ends(self, interval: Interval) -> tuple[str, str]:
+        return readable(interval[0], self._summary), readable(interval[1], self._summary)
+
+    def _without(self) -> str:
+        if self.interval is not None:
+            plain = readable(self.trusted.mean, self._summary)
+            mean = self._with(self.interval)
+            return f"The mean without them is {mean}; with them it would be {plain}."
+        told = with_and_without(
+            self.byzantine.categories or (),
+            self.answer["frequencies"],
+            self.trusted.frequencies or {},
         )
-    if not byzantine.fraction > 0:
-        calm = f"Nobody seems to attack (p = {_lowest(tiers):.2g}). "
-        fits = all(tier.choice.fits for tier in tiers)
-        return (calm if fits else "") + _number(tiers, answer, interval)
-    where = _where(byzantine)
-    return f"About {_share(byzantine)} of users send {where}. " + _without(
-        tiers, answer, byzantine, interval, trusted
-    )
+        return f"{told}." if told else ""
 
+    @property
+    def _most(self) -> str:
+        """The largest share of attackers that may be."""
+        return f"{100 * max(tier.intervals.share()[1] for tier in self.tiers):.1f} %"
 
-def _share(byzantine: Byzantine) -> str:
-    return f"{100 * byzantine.fraction:.1f} %"
-
-
-def _where(byzantine: Byzantine) -> str:
-    if byzantine.categories is not None:
-        return f"made-up reports of {listed(byzantine.categories)}"
-    return f"values {ENDS.get(byzantine.side, 'on both sides')}"
-
-
-def _number(
-    tiers: Sequence[JointAnalysis], answer: dict[str, Any], interval: tuple[float, float] | None
-) -> str:
-    if interval is None:
-        return "The frequencies need no filter."
-    return f"The mean is {_with_interval(tiers, answer, interval)}."
-
-
-def _with_interval(
-    tiers: Sequence[JointAnalysis], answer: dict[str, Any], interval: tuple[float, float]
-) -> str:
-    value, low, high = (readable(each, tiers[0].summary) for each in (answer["mean"], *interval))
-    return f"{value} (95 %: {low} to {high})"
-
-
-def _without(
-    tiers: Sequence[JointAnalysis],
-    answer: dict[str, Any],
-    byzantine: Byzantine,
-    interval: tuple[float, float] | None,
-    trusted: Trust,
-) -> str:
-    if interval is not None:
-        plain = readable(trusted.mean, tiers[0].summary)
-        mean = _with_interval(tiers, answer, interval)
-        return f"The mean without them is {mean}; with them it would be {plain}."
-    plain_ones = trusted.frequencies or {}
-    told = "; ".join(
-        f"“{name}” has {100 * answer['frequencies'][name]:.1f} % without them, "
-        f"{100 * plain_ones[name]:.1f} % with them"
-        for name in (byzantine.categories or ())[:NAMED]
-    )
-    return f"{told}." if told else ""
-
-
-def _lowest(tiers: Sequence[JointAnalysis]) -> float:
-    """The p-value of the most suspicious tier, for as many tests as there are tiers."""
-    return min(1.0, len(tiers) * min(tier.p_value for tier in tiers))
-
-
-def _doubt(tiers: Sequence[JointAnalysis]) -> str:
-    """Where no model fits, or the data cannot tell models apart."""
-    if any(not tier.choice.fits for tier in tiers):
+    def _doubt(self) -> str:
+        """Where no model fits, or the data cannot tell models apart."""
+        if not self._fits:
+            return (
+                "No model explains the reports: somebody attacks in a way that this filter does "
+                "not know, or reports are not what the plan says. The interval is widened; do not "
+                "rely on the number."
+            )
+        kinds = dict.fromkeys(kind for tier in self.tiers for kind in tier.other_kinds)
+        if not kinds:
+            return ""
+        told = " or that ".join(MODELS[kind] for kind in kinds)
         return (
-            "No model explains the reports: somebody attacks in a way that this filter does not "
-            "know, or reports are not what the plan says. The interval is widened; do not rely on "
-            "the number."
+            f"The data cannot rule out that {told} (at most {self._most} attackers); intervals "
+            "allow for that."
         )
-    kinds = dict.fromkeys(kind for tier in tiers for kind in tier.other_kinds)
-    if not kinds:
-        return ""
-    told = " or that ".join(MODELS[kind] for kind in kinds)
-    most = max(tier.share_hull()[1] for tier in tiers)
-    return (
-        f"The data cannot rule out that {told} (at most {100 * most:.1f} % attackers); intervals "
-        "allow for that."
-    )
 
-
-def _unseen(tier: JointAnalysis, blind: BlindSpot) -> str:
-    """What nobody could see."""
-    share = f"{100 * blind.share:.3g} %"
-    if tier.summary.plan.categorical:
+    def _noise(self) -> str:
+        """Where a little noise would change the answer much, and nobody could notice."""
+        narrow, wide = self.interval, self.interval_with_noise
+        if narrow is None or wide is None or _width(wide) < WORTH_TELLING * _width(narrow):
+            return ""
+        low, high = self._ends(wide)
         return (
-            f"Attackers who imitate honest reports cannot be seen: {share} of users could move a "
-            f"frequency by up to {100 * blind.shift:.1f} percentage points."
+            f"The data cannot tell whether up to {self._most} of users send noise: if they do, the "
+            f"mean is from {low} to {high}."
         )
-    shift = readable(blind.shift, tier.summary)
-    return (
-        f"Attackers who imitate honest reports cannot be seen: {share} of users could move the "
-        f"mean by up to {shift}."
-    )
+
+    def _unseen(self) -> str:
+        """What nobody could see."""
+        share = f"{100 * self.blind.share:.3g} %"
+        if self.interval is None:
+            moved = f"a frequency by up to {100 * self.blind.shift:.1f} percentage points"
+        else:
+            moved = f"the mean by up to {readable(self.blind.shift, self._summary)}"
+        return (
+            f"Attackers who imitate honest reports cannot be seen: {share} of users could move "
+            f"{moved}."
+        )
+
+
+def _width(interval: Interval) -> float:
+    return interval[1] - interval[0]

@@ -8,13 +8,13 @@ from typing import Any
 
 from unpoison.buckets import Buckets
 from unpoison.estimate import Byzantine
+from unpoison.minority import MOST_ATTACKERS
 from unpoison.protocols.analysis import Analysis
 from unpoison.protocols.frequencies import FrequencyAnalysis
 from unpoison.protocols.means import MeanAnalysis
 from unpoison.protocols.trust import Trust
 from unpoison.summary import Summary
 
-MOST_ATTACKERS = 0.5
 DEVIATIONS = 3.0
 SURE = 1e-3
 """The p-value under which groups do not agree, and the odds at which a side is the other one."""
@@ -100,12 +100,7 @@ def _of_categories(
     analysis: FrequencyAnalysis,
 ) -> _Words:
     names = byzantine.categories or ()
-    plain = trusted.frequencies or {}
-    told = "; ".join(
-        f"{name} has {100 * frequencies[name]:.1f} % without them, "
-        f"{100 * plain[name]:.1f} % with them"
-        for name in names[:NAMED]
-    )
+    told = with_and_without(names, frequencies, trusted.frequencies or {})
     return _Words(
         answer="the frequencies",
         noticed=bool(names),
@@ -117,6 +112,20 @@ def _of_categories(
             if analysis.probe.ruled
             else ""
         ),
+    )
+
+
+def with_and_without(
+    names: tuple[str, ...], without: dict[str, float], plain: dict[str, float]
+) -> str:
+    """What attackers do to the frequencies of the first few categories.
+
+    >>> with_and_without(("tea",), {"tea": 0.25}, {"tea": 0.5})
+    'tea has 25.0 % without them, 50.0 % with them'
+    """
+    return "; ".join(
+        f"{name} has {100 * without[name]:.1f} % without them, {100 * plain[name]:.1f} % with them"
+        for name in names[:NAMED]
     )
 
 

@@ -84,6 +84,11 @@ class JointCounts:
         return float(xlogy(self.counts, self.shares).sum())
 
     @property
+    def rows(self) -> FloatArray:
+        """The transitions of all groups below one another: a row for each bucket of each group."""
+        return self.transitions.reshape(-1, self.inputs)
+
+    @property
     def inputs(self) -> int:
         """The number of input buckets, or of values that users may have."""
         return int(self.transitions.shape[2])
@@ -102,14 +107,31 @@ class JointCounts:
         """Twice the log-likelihood that a model falls short of the best."""
         return 2 * (self.best_likelihood - float(xlogy(self.counts, expected).sum()))
 
-    def drawn(self, honest: FloatArray, rng: np.random.Generator) -> JointCounts:
-        """A collection of as many honest users: all reports of a user are about one value."""
-        counts = [
-            _reports(users, repeats, honest, transition, rng)
-            for users, repeats, transition in zip(
-                self.users, self.repeats, self.transitions, strict=True
-            )
-        ]
+    def precision(self, expected: FloatArray) -> FloatArray:
+        """1/variance of the share of every bucket, where these are expected."""
+        weights: FloatArray = self.reports[:, None] / expected
+        return weights
+
+    def over_users(self, by_group: FloatArray) -> float:
+        """The average of something over all users."""
+        return float(self.users @ by_group / self.users.sum())
+
+    def drawn(
+        self, honest: FloatArray, rng: np.random.Generator, poison: FloatArray | None = None
+    ) -> JointCounts:
+        """A collection of as many users: all reports of an honest user are about one value.
+
+        `poison` is a fraction of the reports, by group and bucket.
+        """
+        poison = np.zeros(self.counts.shape) if poison is None else poison
+        counts = []
+        for group, users in enumerate(self.users):
+            repeats, attackers = int(self.repeats[group]), round(users * poison[group].sum())
+            reports = _reports(users - attackers, repeats, honest, self.transitions[group], rng)
+            if attackers:
+                shares = poison[group] / poison[group].sum()
+                reports = reports + rng.multinomial(attackers * repeats, shares)
+            counts.append(reports)
         return replace(self, counts=np.array(counts, dtype=np.float64))
 
 

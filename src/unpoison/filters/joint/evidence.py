@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 from scipy.optimize import linprog
@@ -10,7 +11,7 @@ from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.solver import Fit, fit
-from unpoison.threads import single_threaded
+from unpoison.mechanisms import CategoricalMechanism
 from unpoison.types import FloatArray
 
 REPLICATES = 40
@@ -20,7 +21,6 @@ CERTAIN = 1e-6
 LEVEL = 0.05
 
 
-@single_threaded
 def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     """How likely counts are that honest users explain as badly, if all users are honest.
 
@@ -69,8 +69,7 @@ def hidden_range(
     True
     """
     looks = counts.transitions @ found.honest
-    room = looks + _unnoticed(counts) * np.sqrt(looks / counts.reports[:, None])
-    rows, limits = counts.transitions.reshape(-1, counts.inputs), room.ravel()
+    rows, limits = counts.rows, (looks + _room(counts, looks)).ravel()
     total = np.ones((1, counts.inputs))
 
     def most(direction: FloatArray) -> float:
@@ -78,6 +77,37 @@ def hidden_range(
         return math.nan if solved.x is None else float(direction @ solved.x) / (1 - share)
 
     return -most(-values), most(values)
+
+
+def hidden_frequency(counts: JointCounts, found: Fit, share: float) -> float:
+    """The largest shift of any frequency that attackers of a given share could hide.
+
+    With k-RR, M_t a ≤ M_t x bounds each a_k by itself: by x_k + γ·other_t/(kept_t − other_t), and a
+    little more for noise. The least of these, over the groups, holds.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import Poison
+    >>> plan, rng = Plan.new(epsilon=1.0, categories=["a", "b"]), np.random.default_rng(1)
+    >>> run = simulate(plan, np.tile([0, 1], 10_000), rng=rng)
+    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> nobody = fit(counts, Poison.nobody(5, 2))
+    >>> 0.05 < hidden_frequency(counts, nobody, 0.1) < hidden_frequency(counts, nobody, 0.2)
+    True
+    """
+    parts = [cast(CategoricalMechanism, each.mechanism) for each in counts.buckets]
+    other = np.array([part.other for part in parts])[:, None]
+    apart = np.array([part.kept for part in parts])[:, None] - other
+    room = _room(counts, counts.transitions @ found.honest)
+    slack = ((share * other + room) / apart).min(axis=0)
+    most = np.minimum(found.honest + slack, 1 - share)
+    least = np.maximum(1 - share - (most.sum() - most), 0.0)
+    return float(np.abs(np.stack([most, least]) / (1 - share) - found.honest).max())
+
+
+def _room(counts: JointCounts, looks: FloatArray) -> FloatArray:
+    """By how much each bucket may be off before a test would notice."""
+    room: FloatArray = _unnoticed(counts) * np.sqrt(looks / counts.reports[:, None])
+    return room
 
 
 def _unnoticed(counts: JointCounts) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Poison:
         """Poison of each group's own."""
         return cls(OWN, places)
 
-    @property
+    @cached_property
     def attacked(self) -> BoolArray:
         """The groups that have attackers."""
         found: BoolArray = np.any(self.places, axis=1)
@@ -64,12 +65,12 @@ class Poison:
         """Whether all groups have the same poison."""
         return self.kind in (EVEN, ALIKE)
 
-    @property
+    @cached_property
     def columns(self) -> IntArray:
         """The buckets in which shared poison may be."""
         return np.flatnonzero(self.places.any(axis=0))
 
-    @property
+    @cached_property
     def variables(self) -> int:
         """How many numbers describe what attackers send."""
         if self.kind == ALIKE:

@@ -9,11 +9,11 @@ import numpy as np
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import OWN, Poison
 from unpoison.filters.joint.solver import Fit, fit
+from unpoison.minority import MOST_ATTACKERS
 from unpoison.types import FloatArray
 
 FITS = 1e-3
 """The p-value under which a model does not explain the counts."""
-MOST_ATTACKERS = 0.5
 Rank = tuple[int, float]
 
 
@@ -42,8 +42,7 @@ class Search:
 
     def share(self, found: Fit) -> float:
         """γ̂ over all users."""
-        users = self.counts.users
-        return float(users @ found.shares / users.sum())
+        return self.counts.over_users(found.shares)
 
     def score(self, found: Fit) -> float:
         """BIC: the deviance, and ln(users) for every parameter of the poison. Less is better."""
@@ -78,6 +77,6 @@ class Search:
 
     def residuals(self, found: Fit) -> FloatArray:
         """By how many standard deviations the counts are above what is expected."""
-        noise = np.sqrt(found.expected / self.counts.reports[:, None])
-        above: FloatArray = (self.counts.shares - found.expected) / noise
+        weights = np.sqrt(self.counts.precision(found.expected))
+        above: FloatArray = (self.counts.shares - found.expected) * weights
         return above

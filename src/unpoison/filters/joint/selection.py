@@ -8,12 +8,19 @@ import numpy as np
 from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import EVEN, NOBODY, OWN, Poison
+from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, Poison
 from unpoison.filters.joint.refinement import refined
 from unpoison.filters.joint.search import FITS, Search
 from unpoison.filters.joint.solver import Fit
-from unpoison.filters.joint.support import columns, one_sided, starts, tidied
-from unpoison.threads import single_threaded
+from unpoison.filters.joint.support import (
+    columns,
+    model_at,
+    one_sided,
+    starts,
+    tidied,
+    with_neighbours,
+    without_islands,
+)
 from unpoison.types import BoolArray
 
 CLOSE = 6.0
@@ -42,7 +49,11 @@ class Choice:
     nobody: Fit
     even: Fit
     others: tuple[Fit, ...]
-    share: float
+
+    @property
+    def share(self) -> float:
+        """γ̂ over all users."""
+        return self.counts.over_users(self.best.shares)
 
     @property
     def fits(self) -> bool:
@@ -50,7 +61,6 @@ class Choice:
         return self.best.p_value > FITS
 
 
-@single_threaded
 def choose(counts: JointCounts) -> Choice:
     """The model with the best score of those that fit the counts.
 
@@ -74,9 +84,7 @@ def choose(counts: JointCounts) -> Choice:
         search = _finer(search, [search.best.model], places)
         _freely(search, [search.best.model.places, *places])
     best, even = search.best, search.fit(Poison.even(*counts.counts.shape))
-    return Choice(
-        search.counts, best, search.fit(nobody), even, _others(search), search.share(best)
-    )
+    return Choice(search.counts, best, search.fit(nobody), even, _others(search))
 
 
 def _simple(counts: JointCounts, places: list[BoolArray]) -> Search:
@@ -105,6 +113,7 @@ def _freely(search: Search, places: list[BoolArray]) -> None:
     """Poison of each group's own."""
     for each in _beginnings(search, places):
         tidied(search, Poison.own(each))
+    without_islands(search)
 
 
 def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:
@@ -116,11 +125,21 @@ def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:
 
 def _others(search: Search) -> tuple[Fit, ...]:
     """What may be true as well as the best."""
-    best, found = search.best, search.fits.values()
+    best, found = search.best, list(search.fits.values())
     if best.p_value > FITS:
-        return tuple(each for each in found if each is not best and _plausible(search, each))
+        close = [each for each in found if each is not best and _plausible(search, each)]
+        return *close, *_wider(search, best)
     tried = (each for each in found if search.rank(each) < (3,))
     return tuple(each for each in tried if each is not best)
+
+
+def _wider(search: Search, best: Fit) -> list[Fit]:
+    """The best with a bucket more on either side: where poison ends is only known to a bucket."""
+    model, mechanism = best.model, search.counts.buckets[0].mechanism
+    if mechanism.categorical or model.kind not in (ALIKE, OWN):
+        return []
+    wider = search.fit(model_at(model.kind, with_neighbours(model.places, reach=1)))
+    return [wider] if wider is not best and search.possible(wider) else []
 
 
 def _plausible(search: Search, each: Fit) -> bool:

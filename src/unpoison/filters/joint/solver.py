@@ -142,7 +142,8 @@ class _State:
         self.share_bound = self.barrier / (1 - self.kept[self.bounded])
         self.rates = np.repeat(counts.reports, counts.counts.shape[1])
         self.group_of = np.repeat(np.arange(groups), counts.counts.shape[1])
-        self.stacked = counts.transitions.reshape(-1, inputs)
+        self.mine = self.group_of[:, None] == self.attacked
+        self.stacked = counts.rows
         self.length = 1.0
 
     @cached_property
@@ -162,19 +163,25 @@ class _State:
             return np.zeros(groups * outputs)
         return self.model.spread(self.numbers, np.ones(groups)).ravel()
 
-    def expected(self) -> FloatArray:
+    def honest_rows(self) -> FloatArray:
+        """What honest users alone would give, row by row."""
+        rows: FloatArray = self.stacked @ self.honest
+        return rows
+
+    def expected(self, honest_rows: FloatArray | None = None) -> FloatArray:
         """p, row by row."""
-        honest = self.stacked @ self.honest
+        honest = self.honest_rows() if honest_rows is None else honest_rows
         poison = self.model.spread(self.numbers, 1 - self.kept).ravel()
         mixture: FloatArray = self.kept[self.group_of] * honest + poison
         return mixture
 
     def step(self) -> _Step:
         """Solve for the next direction."""
-        expected = self.expected()
+        honest = self.honest_rows()
+        expected = self.expected(honest)
         weights = self.rates / expected
         slope = self.rates - self.counts.counts.ravel() / expected
-        slopes = self._slopes()
+        slopes = self._slopes(honest)
         first, second = slopes.T @ slope, slopes.T @ (weights[:, None] * slopes)
         self._bound(first, second)
         self._scatter(first, second)
@@ -189,7 +196,7 @@ class _State:
         solution = covariance @ right
         size = slopes.shape[1]
         along = solution[:size]
-        pull = self._constraints()[1].T @ solution[size:]
+        pull = self.constraints[1].T @ solution[size:]
         inputs = len(self.honest)
         return _Step(
             honest=along[:inputs],
@@ -202,12 +209,11 @@ class _State:
             slopes=slopes,
         )
 
-    def _slopes(self) -> FloatArray:
+    def _slopes(self, honest: FloatArray) -> FloatArray:
         """The derivatives of p by x and by the a of attacked groups."""
         by_honest = self.kept[self.group_of][:, None] * self.stacked
-        apart = self.stacked @ self.honest - self.poison_shape
-        mine = self.group_of[:, None] == self.attacked
-        return np.concatenate([by_honest, np.where(mine, apart[:, None], 0.0)], axis=1)
+        apart = honest - self.poison_shape
+        return np.concatenate([by_honest, np.where(self.mine, apart[:, None], 0.0)], axis=1)
 
     def _bound(self, first: FloatArray, second: FloatArray) -> None:
         """The barriers of x, of a, and of 1 − a."""
@@ -256,23 +262,23 @@ class _State:
             return np.broadcast_to(1 - self.kept, self.rows.shape)
         return np.ones(self.rows.shape)
 
-    def _constraints(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sums that must be 1: those of x; of shared poison; of a and own poison in each group."""
-        inputs, groups = len(self.honest), len(self.attacked)
+    @cached_property
+    def constraints(self) -> tuple[FloatArray, FloatArray]:
+        """Sums that must be 1: those of x; of shared poison; of a and own poison in each group.
+
+        Two matrices, a row for each sum: one for x and a, one for the poison's numbers.
+        """
+        inputs, groups, numbers = len(self.honest), len(self.attacked), self.model.variables
         of_honest = np.concatenate([np.ones(inputs), np.zeros(groups)])
-        parts = [(of_honest, np.zeros(self.model.variables), self.honest.sum() - 1)]
+        by_others, by_numbers = [of_honest], [np.zeros(numbers)]
         if self.model.kind == ALIKE:
-            ones = np.ones(self.model.variables)
-            parts.append((np.zeros(inputs + groups), ones, self.numbers.sum() - 1))
+            by_others.append(np.zeros(inputs + groups))
+            by_numbers.append(np.ones(numbers))
         if self.model.kind == OWN:
             owner = np.nonzero(self.model.places)[0]
-            for place, group in enumerate(self.attacked):
-                mine = (owner == group).astype(np.float64)
-                kept = np.zeros(inputs + groups)
-                kept[inputs + place] = 1.0
-                parts.append((kept, mine, self.kept[group] + mine @ self.numbers - 1))
-        by_others, by_numbers, rests = zip(*parts, strict=True)
-        return np.array(by_others), np.array(by_numbers), np.array(rests)
+            by_others.extend(np.eye(inputs + groups)[inputs:])
+            by_numbers.extend((owner == group).astype(np.float64) for group in self.attacked)
+        return np.array(by_others), np.array(by_numbers)
 
     def _system(
         self,
@@ -284,7 +290,9 @@ class _State:
         bent: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """The equations of a step for x, a and the multipliers of the sums."""
-        by_others, by_numbers, rests = self._constraints()
+        by_others, by_numbers = self.constraints
+        others = np.concatenate([self.honest, self.kept[self.attacked]])
+        rests = by_others @ others + by_numbers @ self.numbers - 1
         held = by_numbers * inverse
         across = by_others - held @ mixed
         system = np.block([[second - mixed.T @ bent, across.T], [across, -(held @ by_numbers.T)]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import ndimage
 from scipy.optimize import linprog
 from scipy.stats import norm
 
@@ -38,9 +39,8 @@ def least_poison(counts: JointCounts) -> BoolArray:
     noise = np.sqrt(np.maximum(counts.shares, 1 / counts.reports[:, None]))
     noise /= np.sqrt(counts.reports)[:, None]
     allowed = norm.isf(LEVEL / noise.size)
-    rows = counts.transitions.reshape(-1, counts.inputs)
     limit = (counts.shares + allowed * noise).ravel()
-    found = linprog(-np.ones(counts.inputs), A_ub=rows, b_ub=limit, method="highs")
+    found = linprog(-np.ones(counts.inputs), A_ub=counts.rows, b_ub=limit, method="highs")
     if found.x is None:
         return np.zeros(counts.counts.shape, dtype=bool)
     rest = (counts.shares - counts.transitions @ found.x) / noise
@@ -80,17 +80,27 @@ def one_sided(counts: JointCounts) -> list[BoolArray]:
     return [np.broadcast_to(side, (groups, outputs)).copy() for side in sides]
 
 
-def with_neighbours(places: BoolArray) -> BoolArray:
-    """Places, and two buckets on either side of each.
+def with_neighbours(places: BoolArray, reach: int = NEIGHBOURS) -> BoolArray:
+    """Places, and some buckets on either side of each.
 
     >>> with_neighbours(np.array([[False, False, False, True]])).tolist()
     [[False, True, True, True]]
     """
     wide = places.copy()
-    for step in range(1, NEIGHBOURS + 1):
+    for step in range(1, reach + 1):
         wide[:, step:] |= places[:, :-step]
         wide[:, :-step] |= places[:, step:]
     return wide
+
+
+def islands(places: BoolArray) -> list[BoolArray]:
+    """Places that lie apart from others, in their own group and in the next ones.
+
+    >>> [int(each.sum()) for each in islands(np.array([[1, 1, 0, 0, 0, 0, 1], [1] + [0] * 6]) > 0)]
+    [3, 1]
+    """
+    labels, number = ndimage.label(with_neighbours(places), structure=np.ones((3, 3)))
+    return [places & (labels == label) for label in range(1, number + 1)]
 
 
 def columns(places: BoolArray) -> BoolArray:
@@ -125,6 +135,31 @@ def tidied(search: Search, model: Poison) -> Fit:
     return best
 
 
+def without_islands(search: Search) -> None:
+    """Try the best model without each of its islands.
+
+    Poison that was wrongly blamed on one island hides that which is missing elsewhere, and no
+    change of single places can tell: both have to go at once.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
+    >>> search = Search(JointCounts.of(run.summary, range(4)))
+    >>> places = np.zeros((4, 64), dtype=bool)
+    >>> places[:, 63], places[0, :8] = True, True
+    >>> without_islands(search) if search.fit(Poison.own(places)) else None
+    >>> search.best.model.columns.tolist()
+    [63]
+    """
+    for _ in range(MOST_ROUNDS):
+        best = search.best
+        parts = islands(best.model.places) if best.model.kind == OWN else []
+        for part in parts if len(parts) > 1 else []:
+            tidied(search, Poison.own(best.model.places & ~part))
+        if search.best is best:
+            break
+
+
 def _grown(search: Search, best: Fit) -> Fit:
     """Poison of each group's own may be where residuals are large.
 
@@ -148,18 +183,23 @@ def _pruned(search: Search, best: Fit) -> Fit:
     for faint in (1.0, 2.0, math.sqrt(search.counts.penalty)):
         kept = best.model.places & (_strengths(search.counts, best) >= faint)
         if kept.any():
-            smaller = search.fit(_model(best.model.kind, kept))
+            smaller = search.fit(model_at(best.model.kind, kept))
             best = smaller if search.better(smaller, best) else best
     return best
 
 
-def _model(kind: str, places: BoolArray) -> Poison:
+def model_at(kind: str, places: BoolArray) -> Poison:
+    """Poison at these places, of each group's own or the same in all.
+
+    >>> model_at("alike", np.array([[True, False], [False, False]])).places.tolist()
+    [[True, False], [True, False]]
+    """
     return Poison.own(places) if kind == OWN else Poison.alike(columns(places), len(places))
 
 
 def _strengths(counts: JointCounts, found: Fit) -> FloatArray:
     """Poison in standard deviations of its noise; of shared poison over all groups together."""
-    weights = counts.reports[:, None] / found.expected
+    weights = counts.precision(found.expected)
     if found.model.kind != ALIKE:
         return np.asarray(found.poison * np.sqrt(weights))
     together = np.sqrt((found.poison**2 * weights).sum(axis=0))
