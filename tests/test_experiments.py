@@ -16,6 +16,7 @@ import pytest
 
 from command import Command
 from unpoison.attacks import parse_attack
+from unpoison.cli.reproduce import _cells as asked_for
 from unpoison.datasets import datasets
 from unpoison.errors import InvalidFile
 from unpoison.experiments import (
@@ -295,6 +296,24 @@ def test_a_report_shows_claims_pictures_and_tables() -> None:
     assert "data:image/png;base64,cG5n" in page
     assert "<th>MSE</th>" in page
     assert "http" not in page
+
+
+def test_a_report_keeps_the_papers_claims_and_our_aims_apart() -> None:
+    claims = [Claim("1 < 2", True, "always")]
+    theirs = Section("table-x", "Table X", b"png", {}, claims)
+    ours = Section("mine", "Mine", b"png", {}, claims, of_the_paper=False)
+    page = report([theirs, ours], "unpoison reproduce table-x mine")
+    first, second = page.index("<h2>What the paper says</h2>"), page.index("What it is to reach")
+    assert first < page.index('href="#table-x"') < second < page.index('href="#mine"')
+    assert page.count("<th>the aim</th>") == 1
+    assert "What it is to reach" not in report([theirs], "unpoison reproduce table-x")
+
+
+def test_cells_that_draw_counts_directly_do_so_without_being_told() -> None:
+    slow, fast = experiments["fig-mse"]().cells(True)[0], experiments["joint"]().cells(True)[0]
+    assert [cell.fast for cell in asked_for([slow, fast], False, None)] == [False, True]
+    assert [cell.fast for cell in asked_for([slow, fast], True, 3)] == [True, True]
+    assert [cell.trials for cell in asked_for([slow, fast], True, 3)] == [3, 3]
 
 
 def test_reproduce_writes_rows_tables_and_a_picture(

@@ -93,11 +93,13 @@ def _command(names: list[str], quick: bool, fast: bool, trials: int | None) -> s
 
 
 def _all_tables(section: Any) -> dict[str, list[list[str]]]:
-    """What the paper says first, then the numbers."""
+    """What was claimed first, then the numbers."""
     from unpoison.experiments import claims_table
 
-    said = {"What the paper says": claims_table(section.claims)} if section.claims else {}
-    return {**said, **section.tables}
+    if not section.claims:
+        return dict(section.tables)
+    claims = claims_table(section.claims, section.claim_head)
+    return {section.claim_title: claims, **section.tables}
 
 
 def _show(section: Any) -> None:
@@ -131,10 +133,8 @@ def _print_json(sections: list[Any], output: Path) -> None:
 def _cells(cells: list[Any], fast: bool, trials: int | None) -> list[Any]:
     from dataclasses import replace
 
-    changes: dict[str, Any] = {"fast": fast}
-    if trials is not None:
-        changes["trials"] = trials
-    return [replace(cell, **changes) for cell in cells]
+    changes = {} if trials is None else {"trials": trials}
+    return [replace(cell, fast=fast or cell.fast, **changes) for cell in cells]
 
 
 def _run(
@@ -157,7 +157,9 @@ def _run(
     _write(output / f"{name}.parquet", rows.getvalue())
     save(experiment.draw(table, quick), picture)
     claims = experiment.claims(table, quick)
-    section = Section(name, experiment.title, picture.read_bytes(), tables, claims)
+    section = Section(
+        name, experiment.title, picture.read_bytes(), tables, claims, experiment.of_the_paper
+    )
     _write(output / f"{name}.md", (markdown(_all_tables(section)) + "\n").encode())
     return section
 

@@ -16,7 +16,7 @@ from unpoison.registry import Registry
 
 @dataclass(frozen=True)
 class Claim:
-    """Something the paper says in words, whether this run bears it out, and by what numbers.
+    """What the paper says in words or what is to be reached, whether it holds here, and by what.
 
     >>> Claim("γ̂ tends to γ as ε tends to 0", confirmed=True, evidence="0.18 to 0.006").confirmed
     True
@@ -27,7 +27,10 @@ class Claim:
     evidence: str
 
 
-def claims_table(claims: Sequence[Claim]) -> list[list[str]]:
+SAID, AIM = "the paper says", "the aim"
+
+
+def claims_table(claims: Sequence[Claim], head: str = SAID) -> list[list[str]]:
     """Rows of text with the head first.
 
     >>> claims_table([Claim("γ̂ tends to γ", confirmed=False, evidence="0.2 at ε = 1/16")])[1]
@@ -35,7 +38,7 @@ def claims_table(claims: Sequence[Claim]) -> list[list[str]]:
     """
     words = {True: "confirmed", False: "not confirmed"}
     rows = [[claim.text, words[claim.confirmed], claim.evidence] for claim in claims]
-    return [["the paper says", "this run", "by"], *rows]
+    return [[head, "this run", "by"], *rows]
 
 
 class Experiment(ABC):
@@ -53,7 +56,7 @@ class Experiment(ABC):
 
     title: ClassVar[str]
     of_the_paper: ClassVar[bool] = True
-    """Whether `reproduce all` runs it."""
+    """Whether `reproduce all` runs it, and its claims are the paper's."""
 
     @abstractmethod
     def cells(self, quick: bool) -> list[Cell]:
@@ -64,7 +67,7 @@ class Experiment(ABC):
         """What is drawn and tabled."""
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
-        """What the paper says about it, checked against the rows."""
+        """What the paper says about it, or what it is to reach, checked against the rows."""
         return []
 
     def draw(self, table: pa.Table, quick: bool) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from unpoison.experiments.figure import Lines
 
@@ -30,6 +30,7 @@ BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0)
 SCHEMES = ("emf", "emf-star", "cemf-star")
 RIVALS = ("ostrich", "trimming")
 GAMMA = 0.25
+RIVAL = "the better rival"
 
 
 def users_of(dataset: str, quick: bool) -> int:
@@ -41,13 +42,23 @@ def users_of(dataset: str, quick: bool) -> int:
     return QUICK_USERS if quick else USERS[dataset]
 
 
-def share_of(lines: Lines, better: str, worse: str, good: Callable[[float, float], bool]) -> int:
-    """At how many places one line stands to another as it should.
+def wins(found: Sequence[Lines], one: str, other: str) -> int:
+    """At how many places of all panels one line is below another.
 
-    >>> share_of({"a": {1.0: 1.0}, "b": {1.0: 2.0}}, "a", "b", lambda a, b: a < b)
+    >>> wins([{"a": {1.0: 1.0, 2.0: 3.0}, "b": {1.0: 2.0, 2.0: 2.0}}], "a", "b")
     1
     """
-    return sum(good(value, lines[worse][at]) for at, value in lines[better].items())
+    return sum(value < lines[other][at] for lines in found for at, value in lines[one].items())
+
+
+def wins_over_rivals(found: Sequence[Lines], method: str) -> int:
+    """At how many places of all panels a method is below both rivals.
+
+    >>> rivals = {"ostrich (ungrouped)": {1.0: 3.0}, "trimming (ungrouped)": {1.0: 2.0}}
+    >>> wins_over_rivals([{**rivals, "emf": {1.0: 1.0}}], "emf")
+    1
+    """
+    return wins([{**lines, RIVAL: least_rival(lines)} for lines in found], method, RIVAL)
 
 
 def least_rival(lines: Lines) -> dict[float, float]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from unpoison.experiments.base import Claim, Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import SCHEMES, least_rival
+from unpoison.experiments.common import GAMMA, SCHEMES, least_rival
 from unpoison.experiments.figure import Lines, Panel
 
 BUDGETS = (0.25, 0.5, 1.0, 2.0)
@@ -16,9 +16,8 @@ ATTACKS = {
     "targets:45-54 years": "group 10",
     "targets:45-54 years,50-64 years,55-64 years": "groups 10, 11, 12",
 }
-METHODS = ("ostrich", "emf", "emf-star", "cemf-star")
+METHODS = ("ostrich", *SCHEMES)
 OWN, MANY = 51_678, 1_000_000
-GAMMA = 0.25
 NAMES = {"squared_error": "error", "gamma_error": "γ̂", "located": "found"}
 FEW_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.25)
 

@@ -13,8 +13,9 @@ from unpoison.experiments.common import (
     RANGES,
     RIVALS,
     SCHEMES,
-    least_rival,
     users_of,
+    wins,
+    wins_over_rivals,
 )
 from unpoison.experiments.figure import Panel
 
@@ -77,21 +78,14 @@ class MeanFigure(Experiment):
         """The schemes win; EMF* is better than EMF, CEMF* better than EMF*, in most cells."""
         found = [panel.lines(table) for panel in self.panels(quick)]
         cells = sum(len(lines["emf"]) for lines in found)
-        beaten = {
-            scheme: sum(
-                value < least_rival(lines)[at]
-                for lines in found
-                for at, value in lines[scheme].items()
-            )
-            for scheme in SCHEMES
-        }
-        star = _wins(found, "emf-star", "emf")
-        concentrated = _wins(found, "cemf-star", "emf-star")
-        shown = ", ".join(f"{name} in {wins}" for name, wins in beaten.items())
+        beaten = {scheme: wins_over_rivals(found, scheme) for scheme in SCHEMES}
+        star = wins(found, "emf-star", "emf")
+        concentrated = wins(found, "cemf-star", "emf-star")
+        shown = ", ".join(f"{name} in {number}" for name, number in beaten.items())
         return [
             Claim(
                 "all proposed schemes outperform Ostrich and Trimming",
-                all(wins == cells for wins in beaten.values()),
+                all(number == cells for number in beaten.values()),
                 f"{shown} of {cells} cells, against the better rival on an ungrouped collection",
             ),
             Claim(
@@ -105,10 +99,6 @@ class MeanFigure(Experiment):
                 f"in {concentrated} of {cells} cells",
             ),
         ]
-
-
-def _wins(found: list[dict[str, dict[float, float]]], one: str, other: str) -> int:
-    return sum(value < lines[other][at] for lines in found for at, value in lines[one].items())
 
 
 @experiments.register("fig-robustness")
@@ -164,17 +154,13 @@ class RobustnessFigure(Experiment):
         """Low errors for many attackers, and for all shapes."""
         found = [panel.lines(table) for panel in self.panels(quick)]
         cells = sum(len(lines["emf-star"]) for lines in found)
-        wins = sum(
-            lines["emf-star"][at] < least
-            for lines in found
-            for at, least in least_rival(lines).items()
-        )
+        won = wins_over_rivals(found, "emf-star")
         return [
             Claim(
                 "the proposed schemes consistently outperform others for other proportions and "
                 "distributions of poison",
-                wins == cells,
-                f"EMF* does in {wins} of {cells} cells",
+                won == cells,
+                f"EMF* does in {won} of {cells} cells",
             )
         ]
 

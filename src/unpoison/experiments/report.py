@@ -7,7 +7,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from unpoison.experiments.base import Claim
+from unpoison.experiments.base import AIM, SAID, Claim
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -35,6 +35,17 @@ class Section:
     picture: bytes
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
+    of_the_paper: bool = True
+
+    @property
+    def claim_title(self) -> str:
+        """What stands above the claims."""
+        return "What the paper says" if self.of_the_paper else "What it is to reach"
+
+    @property
+    def claim_head(self) -> str:
+        """What stands above the column of claims."""
+        return SAID if self.of_the_paper else AIM
 
 
 def report(sections: Sequence[Section], how: str) -> str:
@@ -56,7 +67,14 @@ def report(sections: Sequence[Section], how: str) -> str:
 
 
 def _summary(sections: Sequence[Section]) -> str:
-    """All claims at a glance."""
+    """All claims at a glance, the paper's and ours."""
+    return "".join(
+        _claims([section for section in sections if section.of_the_paper is of_the_paper])
+        for of_the_paper in (True, False)
+    )
+
+
+def _claims(sections: Sequence[Section]) -> str:
     rows = [
         f'<tr><td><a href="#{section.name}">{section.name}</a></td>{_cells(claim)}</tr>'
         for section in sections
@@ -64,9 +82,10 @@ def _summary(sections: Sequence[Section]) -> str:
     ]
     if not rows:
         return ""
-    heads = "<tr><th>experiment</th><th>the paper says</th><th>this run</th><th>by</th></tr>"
+    title, head = sections[0].claim_title, sections[0].claim_head
+    heads = f"<tr><th>experiment</th><th>{head}</th><th>this run</th><th>by</th></tr>"
     table = f'<table class="claims">{heads}{"".join(rows)}</table>'
-    return f'<h2>What the paper says</h2><div class="wide">{table}</div>'
+    return f'<h2>{title}</h2><div class="wide">{table}</div>'
 
 
 def _cells(claim: Claim) -> str:

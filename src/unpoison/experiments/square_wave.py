@@ -8,16 +8,14 @@ import pyarrow as pa
 
 from unpoison.experiments.base import Claim, Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import SCHEMES, least_rival
+from unpoison.experiments.common import BUDGETS, GAMMA, NAMES, RIVALS, SCHEMES, wins_over_rivals
 from unpoison.experiments.figure import Lines, Panel
 
-BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0)
 PROBED = (1 / 16, 1 / 8, 0.25, 0.5, 1.0, 2.0)
 """The budgets of one group alone, in which γ̂ is probed."""
-DATASETS = {"beta-2-5": "Beta(2,5)", "beta-5-2": "Beta(5,2)"}
+DATASETS = {name: NAMES[name] for name in ("beta-2-5", "beta-5-2")}
 ATTACKS = {"piecewise": "uniform:3C/4,C", "square-wave": "uniform:1+b/2,1+b"}
-METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star")
-GAMMA = 0.25
+METHODS = (*RIVALS, *SCHEMES)
 
 
 @experiments.register("fig-sw")
@@ -116,14 +114,10 @@ def _sharper(fractions: list[Lines]) -> Claim:
 
 
 def _better(errors: list[Lines]) -> Claim:
-    wins = [
-        value < least_rival(lines)[at]
-        for lines in errors
-        for scheme in SCHEMES
-        for at, value in lines[scheme].items()
-    ]
+    won = sum(wins_over_rivals(errors, scheme) for scheme in SCHEMES)
+    cells = sum(len(lines[scheme]) for lines in errors for scheme in SCHEMES)
     return Claim(
         "our schemes outperform the others in most cases (MSE with SW)",
-        2 * sum(wins) > len(wins),
-        f"in {sum(wins)} of {len(wins)} cells, against the better rival on an ungrouped collection",
+        2 * won > cells,
+        f"in {won} of {cells} cells, against the better rival on an ungrouped collection",
     )
