@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,8 +17,9 @@ from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.filters.joint import JointCounts, Poison, fit, hidden_range, nobody_p_value
 from unpoison.population import Population
 from unpoison.protocols import FilterOptions
-from unpoison.protocols.joint import _combined
+from unpoison.protocols.joint import _assembled, _combined
 from unpoison.protocols.joint_analysis import JointAnalysis
+from unpoison.statistic import Statistic
 
 USERS = 20_000
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=100)
@@ -310,6 +312,37 @@ def test_the_verdict_without_an_attack_says_so() -> None:
     assert "do not" not in answer.verdict
 
 
+def test_one_group_is_not_trusted_to_tell_poison_from_honest_reports() -> None:
+    plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=100)
+    for attack, doubt in (("uniform:3C/4,C", True), ("none", False)):
+        run = simulate(plan, VALUES, attack, 0.2, np.random.default_rng(2))
+        answer = estimate(run.summary)
+        assert ("One group alone cannot tell" in answer.verdict) == doubt
+        assert answer.fit["doubt"] == doubt
+
+
+def found_with(p_value: float) -> Estimate:
+    """The estimate of an honest collection whose fit has a given p-value."""
+    analysis = JointAnalysis(run_of("none", 0.0, 2).summary, range(3))
+    shift = chi2.isf(p_value, analysis.fit.degrees) - analysis.fit.deviance
+    best = replace(analysis.fit, deviance=analysis.fit.deviance + shift)
+    choice = replace(analysis.choice, best=best, nobody=best, others=())
+    analysis.__dict__["choice"] = choice
+    plan = analysis.summary.plan
+    return _assembled(analysis.summary, [analysis], FilterOptions(), Statistic.of(plan))
+
+
+def test_a_model_that_hardly_fits_is_told() -> None:
+    poor, good, none = (found_with(p_value) for p_value in (0.005, 0.5, 1e-5))
+    assert "No model explains the reports well (p = 0.005)" in poor.verdict
+    assert "Somebody may attack (p = 0.00" in poor.verdict
+    assert poor.fit["doubt"]
+    assert "with care" not in good.verdict
+    assert good.verdict.startswith("Nobody seems to attack (p = 0.")
+    assert not good.fit["doubt"]
+    assert "No model explains the reports: " in none.verdict
+
+
 def test_noise_that_nobody_would_notice_is_told_where_it_would_change_the_answer() -> None:
     quiet = answer_of("none", 0.0)
     assert quiet.interval is not None
@@ -326,7 +359,7 @@ def told_of_noise(seed: int) -> bool:
     assert answer.interval is not None
     low, high = answer.fit["interval_with_noise"]
     told = "of users send noise: if they do, the mean is from" in answer.verdict
-    assert told == (high - low >= 2 * (answer.interval[1] - answer.interval[0]))
+    assert told == (high - low >= 1.25 * (answer.interval[1] - answer.interval[0]))
     return told
 
 

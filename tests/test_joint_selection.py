@@ -23,6 +23,7 @@ from unpoison.filters.joint import (
     choose,
     fit,
 )
+from unpoison.filters.joint.interval import most_noise
 from unpoison.filters.joint.search import FITS
 from unpoison.filters.joint.support import (
     islands,
@@ -287,6 +288,51 @@ def test_a_biased_fit_has_a_longer_interval_on_the_side_of_the_truth() -> None:
     middle, out = choice.best.mean(values), 1.96 * choice.best.deviation(values)
     assert middle - low == pytest.approx(out + max(off, 0.0), rel=1e-4)
     assert high - middle == pytest.approx(out - min(off, 0.0), rel=1e-4)
+
+
+def test_either_end_of_the_range_is_a_value_by_itself() -> None:
+    """Values beyond a range are moved to its ends: half of all users may be there."""
+    ends = np.repeat([0.0, 1.0], USERS // 2)
+    run = simulate(PLAN, Population.of(ends), "none", 0.0, np.random.default_rng(1))
+    counts = counted(run.summary)
+    choice = choose(counts)
+    assert choice.best.model.kind == "nobody"
+    assert choice.best.p_value > 0.05
+    assert sorted(counts.values[-2:].round(4)) == [-1.0, 1.0]
+    assert choice.best.honest[-2:].sum() > 0.9
+
+
+def test_noise_beside_one_value_of_all_users_is_noise() -> None:
+    """No bucket is narrow enough for such users at a large budget: values have to be added."""
+    plan = Plan.new(epsilon=4.0, min_epsilon=0.5, low=0, high=1)
+    crowd = Population.of(np.full(300_000, 0.37))
+    run = simulate(plan, crowd, "noise", 0.1, np.random.default_rng(1))
+    choice = choose(counted(run.summary))
+    assert choice.best.model.kind == "even"
+    assert choice.best.p_value > 0.05
+    assert choice.share == pytest.approx(0.1, abs=0.02)
+
+
+def test_noise_of_a_known_share_is_another_mechanism() -> None:
+    """Fitting noise finds no better likelihood than the best of all its shares."""
+    counts, choice = chosen("noise", 0.3)
+    nobody = Poison.nobody(*counts.counts.shape)
+    shares = np.linspace(0.2, 0.4, 9)
+    each = [fit(counts.with_noise(share), nobody).deviance for share in shares]
+    assert choice.even.deviance == pytest.approx(min(each), abs=0.5)
+    assert shares[int(np.argmin(each))] == pytest.approx(choice.even.shares[0], abs=0.02)
+
+
+def test_the_most_noise_that_would_not_be_noticed_is_at_the_edge_of_a_test() -> None:
+    counts, choice = chosen("none", 0.0)
+    most = most_noise(counts, choice.nobody)
+    share = float(most.shares[0])
+    assert 0 < share < 0.5
+    nobody = choice.nobody
+    more = fit(counts.with_noise(min(share + 0.01, 0.49)), nobody.model)
+    assert most.deviance < nobody.deviance + 2.71 < more.deviance + 0.5
+    _, high = Intervals(choice).share()
+    assert high == pytest.approx(share)
 
 
 def test_two_explanations_that_are_close_are_both_told() -> None:

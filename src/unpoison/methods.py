@@ -50,6 +50,15 @@ def default_method(summary: Summary) -> str:
     return DEFAULT_METHOD if len(plan.categories or ()) <= MOST_CATEGORIES else "emf-star"
 
 
+def is_defence(method: str) -> bool:
+    """Whether a method is a defence, with parameters or without.
+
+    >>> is_defence("trimming:share=0.5"), is_defence("emf")
+    (True, False)
+    """
+    return method.partition(":")[0] in defences
+
+
 def canonical(method: str) -> str:
     """The name of a method without its star; a defence may be followed by its parameters.
 
@@ -152,7 +161,7 @@ def estimates_together(
         if "baseline" in names:
             answers["baseline"] = estimate_baseline(summary, options, asked)
         for name in names:
-            if name.partition(":")[0] in defences:
+            if is_defence(name):
                 answers[name] = parsed_defence(name).estimate(summary, name, asked)
     return [{name: answers[name] for name in names} for answers in found]
 

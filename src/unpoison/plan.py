@@ -194,6 +194,11 @@ class Plan:
         first = sum(sizes[:tier])
         return range(first, first + sizes[tier])
 
+    def tier_of(self, group: int) -> int:
+        """The tier that a group belongs to."""
+        tiers = range(len(self.all_tiers))
+        return next(tier for tier in tiers if group in self.tier_groups(tier))
+
     def tier_for_budget(self, budget: float) -> int | None:
         """The tier with the largest ε that a personal budget allows, if there is one."""
         allowed = [(t.epsilon, i) for i, t in enumerate(self.all_tiers) if t.epsilon <= budget]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 from unpoison.errors import InvalidParameter
 from unpoison.plan import Plan
 from unpoison.postprocessing import DEFAULT_POST_PROCESSING, POST_PROCESSING
 from unpoison.registry import check_name
+from unpoison.types import FloatArray
 
 MEAN, DISTRIBUTION, FREQUENCIES = "mean", "distribution", "frequencies"
 STATISTICS = (MEAN, DISTRIBUTION, FREQUENCIES)
@@ -48,3 +51,19 @@ class Statistic:
             rule = "goes with the frequencies of categories"
             raise InvalidParameter("post_processing", rule, repr(post_processing))
         return asked
+
+
+def named(plan: Plan, statistic: FloatArray) -> dict[str, Any]:
+    """A mean in natural units, or frequencies by category, under the names that an Estimate has.
+
+    >>> import numpy as np
+    >>> named(Plan.new(epsilon=1.0, low=0, high=100), np.array([0.5]))
+    {'mean': 75.0}
+    >>> drinks = Plan.new(epsilon=1.0, categories=["tea", "milk"])
+    >>> named(drinks, np.array([0.25, 0.75]))
+    {'mean': nan, 'frequencies': {'tea': 0.25, 'milk': 0.75}}
+    """
+    if plan.categories is None:
+        return {"mean": plan.natural(float(statistic[0]))}
+    by_name = dict(zip(plan.categories, statistic.tolist(), strict=True))
+    return {"mean": math.nan, "frequencies": by_name}

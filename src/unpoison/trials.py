@@ -14,7 +14,7 @@ from unpoison.attacks import Attack
 from unpoison.defences import defences
 from unpoison.distribution import wasserstein
 from unpoison.estimate import Estimate
-from unpoison.methods import canonical, estimates_together
+from unpoison.methods import canonical, estimates_together, is_defence
 from unpoison.plan import Plan
 from unpoison.postprocessing import post_process_named
 from unpoison.protocols import FilterOptions
@@ -161,12 +161,13 @@ def run_trials(
         return (_together if shared else _one_by_one)(runs, chosen, options, asked)
 
     names = [method if method == ORACLE else canonical(method) for method in methods]
-    rivals = [name for name in names if name.partition(":")[0] in defences]
+    rivals = [name for name in names if is_defence(name)]
     rows: list[Trial] = []
     streams = [each.spawn(2) for each in (rng or np.random.default_rng()).spawn(trials)]
     both = bool(rivals) and len(plan.all_groups) > 1
-    for first in range(0, trials, AT_ONCE if shared else 1):
-        lot = streams[first : first + (AT_ONCE if shared else 1)]
+    at_once = AT_ONCE if shared else 1
+    for first in range(0, trials, at_once):
+        lot = streams[first : first + at_once]
         runs = [collect(plan, stream) for stream, _ in lot]
         alone = [collect(ungrouped(plan), stream) for _, stream in lot] if both else []
         found = answers(runs, names)

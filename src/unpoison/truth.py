@@ -81,8 +81,7 @@ class Truth:
 
     def _budgets(self, group: int) -> list[float]:
         """The budgets of all groups in the tier of one."""
-        tiers = map(self.plan.tier_groups, range(len(self.plan.all_tiers)))
-        numbers = next(each for each in tiers if group in each)
+        numbers = self.plan.tier_groups(self.plan.tier_of(group))
         return [self.plan.all_groups[number].epsilon for number in numbers]
 
     def beside(

@@ -12,10 +12,9 @@ import numpy as np
 
 from unpoison.cli.progress import progress
 from unpoison.datasets import Sample, datasets
-from unpoison.defences import defences
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
 from unpoison.files import ReportWriter, check_input, whole_file
-from unpoison.methods import default_method, estimates
+from unpoison.methods import default_method, estimates, is_defence
 from unpoison.plan import Plan
 from unpoison.population import Population
 from unpoison.protocols import FilterOptions
@@ -135,7 +134,7 @@ class Scenario:
     def _work(self, methods: list[str]) -> int:
         """How many users are simulated in all; rivals ask for ungrouped collections too."""
         grouped = 2 if self.plan.protocol == "baseline" else 1
-        rivals = any(method.partition(":")[0] in defences for method in methods)
+        rivals = any(map(is_defence, methods))
         ungrouped = 1 if rivals and len(self.plan.all_groups) > 1 else 0
         return len(self.sample.values) * self.trials * (grouped + ungrouped)
 

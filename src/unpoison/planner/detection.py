@@ -40,7 +40,8 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
     truth = reference.truth(plan)
     empty = simulate(plan, reference.population(plan), "none", 0.0, np.random.default_rng(0))
     counts = JointCounts.of(empty.summary, range(len(plan.groups)))
-    honest = counts.transitions @ truth.inputs.histogram(_edges(plan, counts))
+    held = truth.inputs.histogram(_edges(plan, counts))
+    honest = counts.transitions[:, :, : len(held)] @ held
     poison = _poison(plan, truth, counts)
 
     def nobody(share: float) -> Fit:

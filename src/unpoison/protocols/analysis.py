@@ -18,6 +18,7 @@ from unpoison.buckets import Buckets
 from unpoison.estimate import Picture, numbers
 from unpoison.filters import GroupCounts, Problem, Solution, Stages, run_stages
 from unpoison.protocols.options import FilterOptions
+from unpoison.statistic import named
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
 
@@ -57,11 +58,7 @@ class Analysis(ABC):
         self.summary = summary
         self.options = options
         self.groups = list(groups)
-        self.tier = next(
-            tier
-            for tier in range(len(summary.plan.all_tiers))
-            if self.groups[0] in summary.plan.tier_groups(tier)
-        )
+        self.tier = summary.plan.tier_of(self.groups[0])
         self.counts = {group: GroupCounts.of(summary, group) for group in self.groups}
         self._solved: dict[str, dict[int, Solution]] = {}
         self._ready: set[str] = set()
@@ -94,9 +91,9 @@ class Analysis(ABC):
     def statistic(self, scheme: str, group: int) -> FloatArray:
         """What a group says of its honest users, as a vector that can be averaged over groups."""
 
-    @abstractmethod
     def named(self, statistic: FloatArray) -> dict[str, Any]:
         """A statistic in natural units, under the names that an Estimate has for it."""
+        return named(self.summary.plan, statistic)
 
     @abstractmethod
     def place(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, cast
@@ -78,14 +77,6 @@ class FrequencyAnalysis(Analysis):
         counts = self.counts[group].counts
         left = (counts / counts.sum() - poison) / (1 - poison.sum())
         return mechanism.decode(left)
-
-    def named(self, statistic: FloatArray) -> dict[str, Any]:
-        """Frequencies by category; a mean they have not."""
-        names = self.summary.plan.categories or ()
-        return {
-            "mean": math.nan,
-            "frequencies": dict(zip(names, statistic.tolist(), strict=True)),
-        }
 
     def place(self) -> dict[str, Any]:
         """The names of the poisoned categories."""

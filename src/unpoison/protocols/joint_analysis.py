@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +25,7 @@ from unpoison.minority import MOST_ATTACKERS
 from unpoison.protocols.analysis import picture_of
 from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.weights import group_weights
+from unpoison.statistic import named
 from unpoison.summary import Summary
 from unpoison.trusted import distribution_of
 from unpoison.types import FloatArray
@@ -124,11 +124,8 @@ class JointAnalysis:
 
     def answer(self) -> dict[str, Any]:
         """The mean or the frequencies, in natural units."""
-        plan = self.summary.plan
-        if plan.categories is None:
-            return {"mean": plan.natural(self.fit.mean(self.counts.values))}
-        named = dict(zip(plan.categories, self.fit.honest.tolist(), strict=True))
-        return {"mean": math.nan, "frequencies": named}
+        plan, mean = self.summary.plan, self.fit.mean(self.counts.values)
+        return named(plan, self.fit.honest if plan.categorical else np.array([mean]))
 
     def distribution(self, options: FilterOptions) -> Distribution:
         """By EMS from the reports that are left when the poison is taken out."""
@@ -147,8 +144,7 @@ class JointAnalysis:
     @property
     def tier(self) -> int:
         """The number of the tier."""
-        plan = self.summary.plan
-        return next(t for t in range(len(plan.all_tiers)) if self.groups[0] in plan.tier_groups(t))
+        return self.summary.plan.tier_of(self.groups[0])
 
     def tier_estimate(self, weight: float) -> TierEstimate:
         """What the tier says."""
@@ -191,12 +187,10 @@ class JointAnalysis:
         poison, kept = self.fit.poison[place], 1 - self.fit.shares[place]
         if plan.categories is not None:
             left = (self.counts.shares[place] - poison) / kept
-            decoded = plan.group_mechanisms[group].decode(left)
-            named = dict(zip(plan.categories, decoded.tolist(), strict=True))
-            return {"mean": math.nan, "frequencies": named}
+            return named(plan, plan.group_mechanisms[group].decode(left))
         removed = float(poison @ self.counts.buckets[place].decoded_values)
         mean = (self.summary.decoded_average(group) - removed) / kept
-        return {"mean": plan.natural(float(mean))}
+        return named(plan, np.array([mean]))
 
     def _picture(self, place: int) -> Picture:
         poison = self.fit.poison[place]
@@ -213,12 +207,6 @@ class JointAnalysis:
             fractions=numbers(self.fit.poison[place]),
         )
 
-    @property
-    def other_kinds(self) -> tuple[str, ...]:
-        """Other kinds of attack that explain the counts as well."""
-        kinds = dict.fromkeys(each.model.kind for each in self.choice.others)
-        return tuple(kind for kind in kinds if kind != self.fit.model.kind)
-
     def evidence(self) -> dict[str, Any]:
         """How the model was chosen, how well it fits, and how near the optimum it is."""
         return {
@@ -229,8 +217,8 @@ class JointAnalysis:
             "goodness_of_fit_p_value": self.fit.p_value,
             "nobody_attacks_p_value": self.p_value,
             "fits": self.choice.fits,
-            "other_models": list(self.other_kinds),
-            "doubt": bool(self.other_kinds) or not self.choice.fits,
+            "other_models": list(self.choice.other_kinds),
+            "doubt": self.choice.doubt,
             "duality_gap": self.fit.gap,
             "steps": self.fit.steps,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ MODELS = {
     "alike": "some users send the same kind of values in all groups",
     "own": "some users send values that differ from group to group",
 }
-WORTH_TELLING = 2.0
+SUSPICIOUS = 0.05
+WORTH_TELLING = 1.25
 """How many times wider an interval must get by noise that nobody would notice."""
 
 
@@ -69,9 +70,19 @@ class JointVerdict:
                 "ones apart then: do not use the answer."
             )
         if not self.byzantine.fraction > 0:
-            calm = f"Nobody seems to attack (p = {self._lowest:.2g}). " if self._fits else ""
-            return calm + self._number()
+            return f"{self._nobody()}{self._number()}"
         return f"About {self._share} of users send {self._where}. {self._without()}"
+
+    def _nobody(self) -> str:
+        """What is said where no attackers were found."""
+        if not self._fits:
+            return ""
+        if self._lowest > SUSPICIOUS:
+            return f"Nobody seems to attack (p = {self._lowest:.2g}). "
+        return (
+            f"Somebody may attack (p = {self._lowest:.2g}), but no kind of attack explains the "
+            "reports much better than none. "
+        )
 
     @property
     def _lowest(self) -> float:
@@ -121,14 +132,31 @@ class JointVerdict:
                 "not know, or reports are not what the plan says. The interval is widened; do not "
                 "rely on the number."
             )
-        kinds = dict.fromkeys(kind for tier in self.tiers for kind in tier.other_kinds)
-        if not kinds:
-            return ""
-        told = " or that ".join(MODELS[kind] for kind in kinds)
-        return (
-            f"The data cannot rule out that {told} (at most {self._most} attackers); intervals "
-            "allow for that."
-        )
+        return " ".join([*self._poor_fit(), *self._one_group(), *self._other_kinds()])
+
+    def _poor_fit(self) -> Iterator[str]:
+        if any(tier.choice.fits_poorly for tier in self.tiers):
+            lowest = min(tier.fit.p_value for tier in self.tiers)
+            yield (
+                f"No model explains the reports well (p = {lowest:.2g}): take the interval with "
+                "care."
+            )
+
+    def _one_group(self) -> Iterator[str]:
+        if any(tier.choice.alone for tier in self.tiers):
+            yield (
+                "One group alone cannot tell poison from honest reports where both may be, as "
+                "several could: take the interval with care."
+            )
+
+    def _other_kinds(self) -> Iterator[str]:
+        kinds = dict.fromkeys(kind for tier in self.tiers for kind in tier.choice.other_kinds)
+        if kinds:
+            told = " or that ".join(MODELS[kind] for kind in kinds)
+            yield (
+                f"The data cannot rule out that {told} (at most {self._most} attackers); "
+                "intervals allow for that."
+            )
 
     def _noise(self) -> str:
         """Where a little noise would change the answer much, and nobody could notice."""

@@ -67,10 +67,6 @@ class MeanAnalysis(Analysis):
         """The mean as a vector."""
         return np.array([self.mean(scheme, group)])
 
-    def named(self, statistic: FloatArray) -> dict[str, Any]:
-        """The mean in natural units."""
-        return {"mean": self.summary.plan.natural(float(statistic[0]))}
-
     def place(self) -> dict[str, Any]:
         """The side."""
         return {"side": self.probe.side}

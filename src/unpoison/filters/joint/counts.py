@@ -18,6 +18,7 @@ from unpoison.types import FloatArray, IntArray
 
 MOST_BUCKETS = 64
 FEWEST_BUCKETS = 8
+AT_THE_END = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +27,14 @@ class JointCounts:
 
     Groups are drawn at random, so all share one honest histogram; `transitions[t]` says what it
     gives in group t. There are at most 64 buckets: poison that may be anywhere soaks up noise, and
-    the less the fewer buckets there are.
+    the less the fewer buckets there are. Of numbers, either end is a value by itself.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(5))
     >>> counts.counts.shape, counts.transitions.shape, float(counts.reports[0])
-    ((5, 63), (5, 63, 63), 4000.0)
+    ((5, 63), (5, 63, 65), 4000.0)
     """
 
     groups: tuple[int, ...]
@@ -54,7 +55,7 @@ class JointCounts:
         fewest = int(summary.reports[list(present)].min())
         mechanisms = [summary.plan.group_mechanisms[group] for group in present]
         buckets = tuple(_buckets(mechanism, fewest) for mechanism in mechanisms)
-        return cls(
+        counted = cls(
             groups=present,
             buckets=buckets,
             transitions=np.stack([each.transition.dense() for each in buckets]),
@@ -65,6 +66,23 @@ class JointCounts:
             users=summary.users[list(present)].astype(np.float64),
             repeats=np.array([summary.plan.all_groups[group].reports for group in present]),
         )
+        if buckets[0].mechanism.categorical:
+            return counted
+        ends, values = counted.transitions_of(buckets[0].input_edges[[0, -1]])
+        return counted.with_inputs(ends[:, :, [0, -1]], values[[0, -1]])
+
+    def transitions_of(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What users in finer input buckets report, and their values; either end is one by itself.
+
+        Values beyond a range are moved to its end, so many users may have exactly that.
+        """
+        near = (edges[-1] - edges[0]) * AT_THE_END
+        inner = [[edges[0] + near], edges[1:-1], [edges[-1] - near]]
+        finer = np.concatenate([edges[:1], *inner, edges[-1:]])
+        columns = [
+            each.mechanism.transition(finer, each.output_edges).dense() for each in self.buckets
+        ]
+        return np.stack(columns), (finer[1:] + finer[:-1]) / 2
 
     @cached_property
     def reports(self) -> FloatArray:
@@ -97,6 +115,11 @@ class JointCounts:
         """The same counts, with more values that users may have."""
         together = np.concatenate([self.transitions, transitions], axis=2)
         return replace(self, transitions=together, values=np.concatenate([self.values, values]))
+
+    def with_noise(self, share: float) -> JointCounts:
+        """The same counts, if so many users send noise over the whole domain."""
+        noise = share / self.counts.shape[1]
+        return replace(self, transitions=(1 - share) * self.transitions + noise)
 
     @property
     def penalty(self) -> float:

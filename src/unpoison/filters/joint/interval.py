@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import EVEN
-from unpoison.filters.joint.search import FITS
+from unpoison.filters.joint.model import EVEN, Poison
 from unpoison.filters.joint.selection import Choice
 from unpoison.filters.joint.solver import Fit, fit
 from unpoison.filters.steps import Smoothed
+from unpoison.minority import MOST_ATTACKERS
 from unpoison.types import FloatArray
 
 Interval = tuple[float, float]
 LEVEL = 0.05
 REPLICATES = 20
+HALVINGS = 7
 SMOOTHINGS = 8
 """A spread of two buckets: enough to join the few values to which a likely histogram shrinks."""
 
@@ -78,11 +79,12 @@ class Intervals:
     def _plausible(self) -> list[Fit]:
         return [self.choice.best, *self.choice.others]
 
-    @property
+    @cached_property
     def _unnoticed(self) -> list[Fit]:
-        """Noise that the data cannot tell from none, if nobody seems to attack."""
-        even = self.choice.even
-        return [even] if not self.choice.share > 0 and even.p_value > FITS else []
+        """As much noise as the data cannot tell from none, if nobody seems to attack."""
+        if self.choice.share > 0:
+            return []
+        return [most_noise(self.choice.counts, self.choice.nobody)]
 
     def _ends(self, middle: float, variance: float, bias: float) -> Interval:
         """Bias only widens: the answer is the most likely one, not one that was corrected."""
@@ -98,13 +100,41 @@ class Intervals:
         return math.sqrt(max(best.deviance / max(best.degrees, 1.0), 1.0))
 
     def _bias(self, found: Fit) -> tuple[FloatArray, FloatArray]:
-        if found.model.kind == EVEN and found.shares.any():
+        if found.model.kind == EVEN and found.share_covariance.any():
             return self._noise_bias
         return np.zeros_like(found.honest), np.zeros_like(found.shares)
 
     @cached_property
     def _noise_bias(self) -> tuple[FloatArray, FloatArray]:
         return bias(self.choice.counts, self.choice.even)
+
+
+def most_noise(counts: JointCounts, nobody: Fit) -> Fit:
+    """The largest share of noise that a test at 5 % does not tell from none, as a fit.
+
+    Noise of a known share is nobody's attack on another mechanism: one that replaces as many
+    reports by a draw from the whole domain. The share is found by halving.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import Poison
+    >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(50_000), rng=rng)
+    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> found = most_noise(counts, fit(counts, Poison.nobody(*counts.counts.shape)))
+    >>> bool(0 < found.shares[0] < 0.5), found.model.kind
+    (True, 'even')
+    """
+    low, high = 0.0, MOST_ATTACKERS
+    found = nobody
+    for _ in range(HALVINGS):
+        share = (low + high) / 2
+        noisy = fit(counts.with_noise(share), nobody.model)
+        if noisy.deviance < nobody.deviance + chi2.isf(2 * LEVEL, 1):
+            low, found = share, noisy
+        else:
+            high = share
+    shares = np.full(len(counts.reports), low)
+    return replace(found, model=Poison.even(*counts.counts.shape), shares=shares)
 
 
 def bias(

@@ -17,14 +17,11 @@ from unpoison.filters.joint.solver import Fit, fit
 from unpoison.types import FloatArray, IntArray
 
 FINE = 1024
-AT_THE_END = 1e-6
 ROUNDS = 4
 AT_ONCE = 8
 WORTH = 1.0
 """The gain in log-likelihood that makes a value worth adding."""
 HELD = 1e-6
-MOST_LEFT = 0.9
-"""The share of the deviance that may be left for a round to be worth its while."""
 
 
 def refined(counts: JointCounts, models: Sequence[Poison]) -> JointCounts:
@@ -43,7 +40,9 @@ def refined(counts: JointCounts, models: Sequence[Poison]) -> JointCounts:
     """
     if counts.buckets[0].mechanism.categorical:
         return counts
-    fine, values = _fine(counts)
+    mechanism = counts.buckets[0].mechanism
+    edges = np.linspace(mechanism.input_low, mechanism.input_high, FINE + 1)
+    fine, values = counts.transitions_of(edges)
     for model in models:
         counts = _refined(counts, model, fine, values)
     return counts
@@ -59,26 +58,13 @@ def _refined(
             break
         finer = richer.with_inputs(fine[:, :, wanted], values[wanted])
         better = fit(finer, model)
-        if better.deviance > MOST_LEFT * found.deviance:
+        if found.deviance - better.deviance < counts.penalty:
             break
         richer, found = finer, better
     held = np.flatnonzero(found.honest[counts.inputs :] > HELD) + counts.inputs
     if not len(held):
         return counts
     return counts.with_inputs(richer.transitions[:, :, held], richer.values[held])
-
-
-def _fine(counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-    """Transitions of values that lie close, both ends among them."""
-    mechanism = counts.buckets[0].mechanism
-    low, high = mechanism.input_low, mechanism.input_high
-    edges = np.linspace(low, high, FINE + 1)
-    nearly = (high - low) * AT_THE_END
-    edges = np.concatenate([edges[:1], [low + nearly], edges[1:-1], [high - nearly], edges[-1:]])
-    columns = [
-        each.mechanism.transition(edges, each.output_edges).dense() for each in counts.buckets
-    ]
-    return np.stack(columns), (edges[1:] + edges[:-1]) / 2
 
 
 def _wanted(counts: JointCounts, found: Fit, fine: FloatArray) -> IntArray:

@@ -26,7 +26,10 @@ from unpoison.types import BoolArray
 CLOSE = 6.0
 """A difference of scores that leaves the worse model a chance of 1 in 20."""
 LEVEL = 0.05
+POOR = 0.01
 MOST_STARTS = 3
+REACHES = (1, 2, 4)
+"""Up to a sixteenth of the report domain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,27 @@ class Choice:
         """Whether the counts could come from the model at all."""
         return self.best.p_value > FITS
 
+    @property
+    def fits_poorly(self) -> bool:
+        """Whether they could, but hardly."""
+        return self.fits and self.best.p_value < POOR
+
+    @property
+    def alone(self) -> bool:
+        """Whether poison was found in one group, without others to compare it with."""
+        return len(self.counts.groups) == 1 and self.share > 0
+
+    @property
+    def other_kinds(self) -> tuple[str, ...]:
+        """Other kinds of attack that explain the counts as well."""
+        kinds = dict.fromkeys(each.model.kind for each in self.others)
+        return tuple(kind for kind in kinds if kind != self.best.model.kind)
+
+    @property
+    def doubt(self) -> bool:
+        """Whether the answer may be off by more than its interval says."""
+        return bool(self.other_kinds) or not self.fits or self.fits_poorly or self.alone
+
 
 def choose(counts: JointCounts) -> Choice:
     """The model with the best score of those that fit the counts.
@@ -75,9 +99,10 @@ def choose(counts: JointCounts) -> Choice:
     """
     places, nobody = starts(counts), Poison.nobody(*counts.counts.shape)
     search = _simple(counts, places)
-    if not search.possible(search.best):
-        model = search.best.model
-        search = _finer(search, [nobody] if model.kind == NOBODY else [nobody, model], places)
+    if not search.possible(search.best) or search.best.p_value < LEVEL:
+        simple = [nobody, Poison.even(*counts.counts.shape)]
+        other = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
+        search = _finer(search, simple + other, places)
     if not search.possible(search.best):
         _freely(search, places)
     if search.best.p_value < LEVEL and search.best.model.kind == OWN:
@@ -134,22 +159,25 @@ def _others(search: Search) -> tuple[Fit, ...]:
 
 
 def _wider(search: Search, best: Fit) -> list[Fit]:
-    """The best with a bucket more on either side: where poison ends is only known to a bucket."""
+    """The best with more buckets on either side: poison may end within one, or fade away."""
     model, mechanism = best.model, search.counts.buckets[0].mechanism
     if mechanism.categorical or model.kind not in (ALIKE, OWN):
         return []
-    wider = search.fit(model_at(model.kind, with_neighbours(model.places, reach=1)))
-    return [wider] if wider is not best and search.possible(wider) else []
+    places = (with_neighbours(model.places, reach) for reach in REACHES)
+    wider = [search.fit(model_at(model.kind, each)) for each in places]
+    return [each for each in wider if each is not best and search.possible(each)]
 
 
 def _plausible(search: Search, each: Fit) -> bool:
     """Whether a model fits, and its score is close; or whether it is significantly better.
 
     The latter is asked of simpler kinds only: poison of a group's own soaks up noise. So does a
-    little poison in the one bucket of all with the largest residual, if nobody attacks.
+    little poison in the one bucket of all with the largest residual, if nobody attacks and that
+    explains the counts.
     """
     best = search.best
-    chance = best.model.kind == NOBODY and each.model.kind != EVEN
+    explained = best.model.kind == NOBODY and best.p_value > LEVEL
+    chance = explained and each.model.kind != EVEN
     if chance or not search.possible(each):
         return False
     more, gain = each.model.parameters - best.model.parameters, best.deviance - each.deviance
