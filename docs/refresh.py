@@ -18,7 +18,7 @@ import types
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("index.md", "guide.md", "cli.md", "evaluation.md", "../README.md")
+PAGES = ("index.md", "guide.md", "cli.md", "evaluation.md", "scale.md", "../README.md")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*?(?:\\\n.*?)*)\n", re.MULTILINE)
 

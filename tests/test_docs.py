@@ -206,7 +206,7 @@ def commands(body: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["index.md", "guide.md", "cli.md", "evaluation.md", "../README.md"]
+    "page", ["index.md", "guide.md", "cli.md", "evaluation.md", "scale.md", "../README.md"]
 )
 def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
     program = tmp_path / "page.py"

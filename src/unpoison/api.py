@@ -29,7 +29,7 @@ def summarise(reports: Any, plan: Plan, *, drop_invalid: bool = False) -> Summar
     4.0
     """
     if isinstance(reports, str | Path) or _are_paths(reports):
-        from unpoison.engines.local import summarise_files
+        from unpoison.engines import summarise_files
 
         paths = [reports] if isinstance(reports, str | Path) else list(reports)
         if not paths or "" in paths:

@@ -5,6 +5,8 @@ Every path from reports to counts goes through `Binner`, so cell edges agree bit
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,9 @@ from unpoison.types import BoolArray, FloatArray, IntArray
 BLOCK = 2**14
 BATCH = 2**20
 EXACT_FLOAT = 2**53
+CLEARLY = 1 - 2.0**-40
+"""Up to this part of a domain, rounding cannot hide that a value is beyond its end."""
+Column = NDArray[np.generic]
 
 
 class Binner:
@@ -49,11 +54,10 @@ class Binner:
         largest = float(np.abs([self.low, self.high]).max()) * self.scale
         self.block = max(1, min(BLOCK, int(EXACT_FLOAT / largest)))
 
-    def add(self, group: NDArray[np.generic], value: NDArray[np.generic]) -> None:
+    def add(self, group: Column, value: Column) -> None:
         """Count reports; an invalid one is an error that names its row, or is dropped.
 
-        `group` is a column, or without dimension one group for all: then nothing has to be looked
-        up report by report.
+        `group` is a column, or without dimension one group for all.
         """
         for first in range(0, len(value), BATCH):
             batch = slice(first, first + BATCH)
@@ -68,43 +72,71 @@ class Binner:
         counts = self.counts.reshape(self.groups, self.plan.cells).copy()
         return Summary(self.plan, counts, tuple(self.sums), self.invalid)
 
-    def _add_batch(
-        self, group: NDArray[np.generic], value: NDArray[np.generic], rows_before: int
-    ) -> None:
+    def _add_batch(self, group: Column, value: Column, rows_before: int) -> None:
         """Find the cells block by block, while they are in the cache; count them all at once.
 
         Nothing of a batch is counted if one of its rows is refused.
         """
-        cells, sums, invalid = [], [0] * self.groups, 0
+        cells, found, sums = np.empty(len(value), dtype=np.int64), 0, [0] * self.groups
+        room = _Room(min(self.block, len(value)))
         for first in range(0, len(value), self.block):
-            block = slice(first, first + self.block)
-            part = _part(group, block)
-            known, valid = self._validity(part, value[block])
-            kept = self._kept(part, value[block], known, valid, rows_before + first)
-            cells.append(self._cells(*kept, sums))
-            invalid += len(valid) - len(kept[1])
-        self.counts += np.bincount(np.concatenate(cells), minlength=len(self.counts))
+            rows = slice(first, first + self.block)
+            block = self._loaded(room, _part(group, rows), value[rows], rows_before + first)
+            self._locate(block, cells[found : found + block.size], sums)
+            found += block.size
+        self.counts += np.bincount(cells[:found], minlength=len(self.counts))
         self.sums = [old + new for old, new in zip(self.sums, sums, strict=True)]
-        self.invalid += invalid
+        self.invalid += len(value) - found
 
-    def _kept(
-        self,
-        group: NDArray[np.generic],
-        value: NDArray[np.generic],
-        known: BoolArray,
-        valid: BoolArray,
-        rows_before: int,
-    ) -> tuple[IntArray, FloatArray]:
-        """The valid rows of a block; the others are refused or left out."""
+    def _loaded(self, room: _Room, group: Column, value: Column, rows_before: int) -> _Block:
+        """The valid rows of a block, with their places; others are refused or left out.
+
+        Only rows that are not clearly inside their domains need a closer look.
+        """
+        if _whole(group) and _within(group, self.groups):
+            block = self._placed(room, group, value)
+            doubtful = self._doubtful(block)
+            if self._validity(_part(group, doubtful), value[doubtful])[1].all():
+                self._clip(block, doubtful)
+                return block
+        known, valid = self._validity(group, value)
         if not valid.all():
             if not self.drop_invalid:
                 self._refuse(group, value, known, int(np.argmin(valid)), rows_before)
             group, value = _part(group, valid), value[valid]
-        return group.astype(np.int64), value.astype(np.float64)
+        block = self._placed(room, group, value)
+        self._clip(block, self._doubtful(block))
+        return block
 
-    def _validity(
-        self, group: NDArray[np.generic], value: NDArray[np.generic]
-    ) -> tuple[BoolArray, BoolArray]:
+    def _placed(self, room: _Room, group: Column, value: Column) -> _Block:
+        """How far reports are from the low end of their domains, in cells."""
+        block = room.block(len(value))
+        np.copyto(block.group, group, casting="unsafe")
+        np.copyto(block.value, value, casting="unsafe")
+        np.take(self.low, block.group, out=block.spare, mode="clip")
+        np.subtract(block.value, block.spare, out=block.place)
+        np.take(self.per_unit, block.group, out=block.spare, mode="clip")
+        np.multiply(block.place, block.spare, out=block.place)
+        return block
+
+    def _doubtful(self, block: _Block) -> IntArray:
+        """The rows that may be invalid, or beyond an end by rounding."""
+        place, limit = block.place, CLEARLY * self.plan.cells
+        if self.discrete:
+            return np.flatnonzero(~((place >= 0) & (place < limit) & (place == np.floor(place))))
+        if not len(place) or (place.min() >= 0 and place.max() < limit):
+            return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(~((place >= 0) & (place < limit)))
+
+    def _clip(self, block: _Block, rows: IntArray) -> None:
+        """Move rows that are beyond an end by rounding to it."""
+        if len(rows):
+            group = block.group[rows]
+            value = np.clip(block.value[rows], self.low[group], self.high[group])
+            block.value[rows] = value
+            block.place[rows] = (value - self.low[group]) * self.per_unit[group]
+
+    def _validity(self, group: Column, value: Column) -> tuple[BoolArray, BoolArray]:
         """Which rows name a group of the plan, and which of those are in its domain.
 
         Bounds are compared in the column's own precision, so that reports stored as float32 may
@@ -115,20 +147,17 @@ class Binner:
             known &= group == np.floor(group)
         index = np.where(known, group, 0).astype(np.int64)
         kind = value.dtype if value.dtype.kind == "f" else np.dtype(np.float64)
-        number = value.astype(kind)
-        valid = known & (number >= self.low.astype(kind)[index])
-        valid &= number <= self.high.astype(kind)[index]
+        number: FloatArray = np.asarray(value, dtype=kind)
+        low: FloatArray = np.asarray(self.low, dtype=kind)
+        high: FloatArray = np.asarray(self.high, dtype=kind)
+        valid = known & (number >= low[index])
+        valid &= number <= high[index]
         if self.discrete:
             valid &= number == np.floor(number)
         return known, valid
 
     def _refuse(
-        self,
-        group: NDArray[np.generic],
-        value: NDArray[np.generic],
-        known: BoolArray,
-        row: int,
-        rows_before: int,
+        self, group: Column, value: Column, known: BoolArray, row: int, rows_before: int
     ) -> None:
         named, exists = (np.broadcast_to(each, value.shape)[row] for each in (group, known))
         if not exists:
@@ -139,23 +168,52 @@ class Binner:
         rule = f"value must be {whole}in [{self.low[at]:g}, {self.high[at]:g}] in group {at}"
         raise InvalidReport(rule, value[row], rows_before + row + 1)
 
-    def _cells(self, group: IntArray, value: FloatArray, sums: list[int]) -> IntArray:
+    def _locate(self, block: _Block, cells: IntArray, sums: list[int]) -> None:
         """The cell of each report, numbered over all groups; its value goes into `sums`."""
-        value = np.clip(value, self.low[group], self.high[group])
-        fixed = value if self.discrete else np.rint(value * self.scale)
-        if group.ndim:
-            totals = np.bincount(group, weights=fixed, minlength=self.groups)
-        else:
-            totals = np.where(np.arange(self.groups) == group, fixed.sum(), 0.0)
+        np.copyto(cells, block.place, casting="unsafe")
+        np.minimum(cells, self.plan.cells - 1, out=cells)
+        np.multiply(block.value, float(self.scale), out=block.spare)
+        np.rint(block.spare, out=block.spare)
+        totals = np.bincount(block.group, weights=block.spare, minlength=self.groups)
         for each, total in enumerate(totals):
             sums[each] += int(total) * (FIXED_POINT // self.scale)
-        place = value if self.discrete else (value - self.low[group]) * self.per_unit[group]
-        cell: IntArray = place.astype(np.int64)
-        np.minimum(cell, self.plan.cells - 1, out=cell)
-        cell += group * self.plan.cells
-        return cell
+        np.multiply(block.group, self.plan.cells, out=block.group)
+        np.add(cells, block.group, out=cells)
 
 
-def _part(group: NDArray[np.generic], rows: slice | BoolArray) -> NDArray[np.generic]:
+@dataclass(frozen=True)
+class _Block:
+    """Some reports, in memory that is used again for the next ones."""
+
+    group: IntArray
+    value: FloatArray
+    place: FloatArray
+    spare: FloatArray
+
+    @property
+    def size(self) -> int:
+        return len(self.value)
+
+
+class _Room:
+    """Memory for blocks: taking it anew each time would cost more than counting."""
+
+    def __init__(self, size: int) -> None:
+        self.group = np.empty(size, dtype=np.intp)
+        self.numbers = np.empty((3, size))
+
+    def block(self, size: int) -> _Block:
+        return _Block(self.group[:size], *self.numbers[:, :size])
+
+
+def _part(group: Column, rows: slice | BoolArray | IntArray) -> Column:
     """Some rows of a column of groups; one group for all stays as it is."""
     return group[rows] if group.ndim else group
+
+
+def _whole(group: Column) -> bool:
+    return group.dtype.kind in "iu"
+
+
+def _within(group: Column, groups: int) -> bool:
+    return not group.size or (int(group.min()) >= 0 and int(group.max()) < groups)

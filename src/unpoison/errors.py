@@ -8,6 +8,7 @@
     │   ├── InvalidReport   … a report
     │   └── InvalidValue    … a raw value (which the message does not repeat)
     ├── InvalidFile         a file is truncated, foreign or lacks a column
+    ├── BadFiles            several files are, or have invalid rows
     ├── IncompatibleSummaries  summaries of different plans were merged
     ├── NotEnoughData       a group is empty, or too small to say anything
     └── MissingExtra        an optional dependency is not installed
@@ -16,6 +17,8 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class UnpoisonError(Exception):
@@ -79,6 +82,23 @@ class InvalidFile(UnpoisonError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.fault}"
+
+
+class BadFiles(UnpoisonError, ValueError):
+    """Several files that cannot be counted, each with its own fault.
+
+    >>> str(BadFiles([InvalidFile("a.csv", "is empty"), InvalidFile("b.csv", "is empty")], 9))
+    '2 of 9 files cannot be counted: a.csv: is empty | b.csv: is empty'
+    """
+
+    def __init__(self, faults: Sequence[UnpoisonError], files: int) -> None:
+        super().__init__(faults, files)
+        self.faults = faults
+        self.files = files
+
+    def __str__(self) -> str:
+        shown = " | ".join(str(each) for each in self.faults)
+        return f"{len(self.faults)} of {self.files} files cannot be counted: {shown}"
 
 
 class IncompatibleSummaries(UnpoisonError, ValueError):

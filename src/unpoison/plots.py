@@ -15,6 +15,7 @@ from unpoison.planner import Comparison
 from unpoison.protocols.verdict import listed
 from unpoison.simulation import Simulation
 from unpoison.trials import Score
+from unpoison.windows import Window, moment
 
 OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
 MOST_NAMES = 40
@@ -78,6 +79,53 @@ def draw_comparison(scores: Sequence[Score]) -> Any:
     axis.margins(x=0.15)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def draw_over_time(answers: Sequence[tuple[Window, Estimate]]) -> Any:
+    """A figure with the mean and the attackers' share of every window, with their intervals.
+
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
+    >>> figure = draw_over_time([(Window(0, 3_600_000_000), estimate(run.summary))])
+    >>> [axis.get_ylabel() for axis in figure.axes]
+    ['mean', 'attackers, %']
+    """
+    figure, axes = new_figure(2, width=9.0, height=2.8, across=1)
+    middles = [moment((window.start + window.end) // 2) for window, _ in answers]
+    means = [answer.mean for _, answer in answers]
+    shares = [100 * answer.byzantine.fraction for _, answer in answers]
+    sure = [answer.interval for _, answer in answers]
+    share_ends = [answer.byzantine.interval for _, answer in answers]
+    _draw_line(axes[0], middles, means, sure, HONEST)
+    _draw_line(axes[1], middles, shares, share_ends, POISON, scale=100)
+    plain = [answer.fit.get("unfiltered_mean") for _, answer in answers]
+    if all(each is not None for each in plain):
+        axes[0].plot(middles, plain, ":", color=OBSERVED, label="without a filter")
+        axes[0].legend(frameon=False, fontsize=9)
+    for axis, title in zip(axes, ("mean", "attackers, %"), strict=True):
+        axis.set_ylabel(title)
+        axis.tick_params(axis="x", labelrotation=20)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[1].set_ylim(bottom=0)
+    return figure
+
+
+def _draw_line(
+    axis: Any,
+    places: Sequence[Any],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    colour: str,
+    scale: float = 1.0,
+) -> None:
+    """A line in its band, as far as there are intervals."""
+    known = [each is not None for each in intervals]
+    lows = [scale * each[0] if each else np.nan for each in intervals]
+    highs = [scale * each[1] if each else np.nan for each in intervals]
+    if any(known):
+        axis.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
+    axis.plot(places, values, "o-", color=colour, markersize=3)
 
 
 def draw_plans(found: Comparison) -> Any:

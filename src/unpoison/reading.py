@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +27,14 @@ BLOCK_BYTES = 2**20
 BUFFER_BYTES = 2**20
 """How much of a Parquet column is read at once, however large its row groups are."""
 NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
+MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+ZONED = r"(Z|[ T].*[+-]\d\d(:?\d\d)?)$"
+NO_TIME = int(np.iinfo(np.int64).min)
+FAR = 1e11
+"""Seconds from 1970 to a year that no report is from."""
 RAGGED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+Reader = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
+Form = Callable[[Path, Any, str], np.ndarray]
 SHOWN = 40
 """How many characters of somebody else's text go into a message."""
 
@@ -64,10 +72,18 @@ def short(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
 
 
-def read_batches(path: Path, columns: Sequence[str], text: Iterable[str] = ()) -> Iterator[Batch]:
+def read_batches(
+    path: Path,
+    columns: Sequence[str],
+    text: Iterable[str] = (),
+    times: Iterable[str] = (),
+    only: Sequence[int] | None = None,
+) -> Iterator[Batch]:
     """The named columns of a Parquet or CSV file, a batch at a time, as numbers or as `text`.
 
-    What is missing, or is no number in a CSV file, becomes NaN; missing text becomes "".
+    What is missing, or is no number in a CSV file, becomes NaN; missing text becomes "". Columns in
+    `times` become microseconds since 1970, with NO_TIME where there is none. `only` are the row
+    groups of a Parquet file to read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -76,15 +92,23 @@ def read_batches(path: Path, columns: Sequence[str], text: Iterable[str] = ()) -
     ...     [batch.columns["metres"].tolist() for batch in read_batches(path, ["metres"])]
     [[1.5, 2.0]]
     """
-    columns, text = list(dict.fromkeys(columns)), frozenset(text)
-    readers = {".csv": _csv_batches, ".parquet": _parquet_batches}
+    columns = list(dict.fromkeys(columns))
+    forms: dict[str, Form] = {
+        **dict.fromkeys(columns, _numbers),
+        **dict.fromkeys(text, _texts),
+        **dict.fromkeys(times, _moments),
+    }
+    readers: dict[str, Reader] = {
+        ".csv": _csv_batches,
+        ".parquet": partial(_parquet_batches, only=only),
+    }
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InvalidFile(path, f"must end in {' or '.join(SUFFIXES)}")
     rows = 0
     try:
         for table, position in reader(path, columns):
-            arrays = {name: _array(path, table, name, name in text) for name in columns}
+            arrays = {name: forms[name](path, _plain(table.column(name)), name) for name in columns}
             yield Batch(arrays, rows, position, table)
             rows += table.num_rows
     except (pa.ArrowException, OSError) as fault:
@@ -100,13 +124,17 @@ def _reason(fault: Exception, suffix: str) -> str:
     return f"cannot be read as {suffix[1:]} ({line or type(fault).__name__})"
 
 
-def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
+def _parquet_batches(
+    path: Path, columns: list[str], only: Sequence[int] | None
+) -> Iterator[tuple[Any, int]]:
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
         if METADATA_KEY in (file.schema_arrow.metadata or {}):
             raise InvalidFile(path, "is a summary, which has no reports to read")
         _require_columns(path, columns, file.schema_arrow.names)
         size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+        chosen = range(file.num_row_groups) if only is None else only
+        reading = {"batch_size": BATCH_ROWS, "columns": columns, "use_threads": False}
+        for batch in file.iter_batches(row_groups=list(chosen), **reading):
             done += batch.num_rows
             yield batch, size * done // total
 
@@ -169,12 +197,11 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _array(path: Path, table: Any, name: str, text: bool) -> np.ndarray:
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if text:
-        return _texts(path, column, name)
+def _plain(column: Any) -> Any:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _numbers(path: Path, column: Any, name: str) -> np.ndarray:
     if path.suffix.lower() == ".csv":
         column = _parsed(column)
     kind = column.type
@@ -184,6 +211,45 @@ def _array(path: Path, table: Any, name: str, text: bool) -> np.ndarray:
     if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _moments(path: Path, column: Any, name: str) -> np.ndarray:
+    """Moments, dates, ISO 8601 text (UTC unless it says otherwise), or seconds since 1970."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column = _parsed_moments(column)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
+        column = _seconds(column)
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("us"))
+    elif not pa.types.is_timestamp(kind):
+        raise InvalidFile(path, f"has {kind} in column {name!r}, which must hold moments")
+    micros = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    return np.asarray(micros.cast(pa.int64()).fill_null(NO_TIME).to_numpy(zero_copy_only=False))
+
+
+def _parsed_moments(column: Any) -> Any:
+    """Text to moments; text that is none becomes null."""
+    column = pc.utf8_trim_whitespace(column)
+    numeric = pc.fill_null(pc.match_substring_regex(column, NUMBER), False)
+    if pc.any(numeric).as_py():
+        return _seconds(_parsed(column))
+    zoned = pc.fill_null(pc.match_substring_regex(column, ZONED), False)
+    plain = pc.match_substring_regex(column, MOMENT)
+    text = pc.if_else(plain, column, None)
+    with_zone = pc.if_else(zoned, text, None).cast(pa.timestamp("us", tz="UTC"))
+    without = pc.if_else(zoned, None, text).cast(pa.timestamp("us"))
+    return pc.coalesce(with_zone.cast(pa.int64()), without.cast(pa.int64())).cast(
+        pa.timestamp("us")
+    )
+
+
+def _seconds(column: Any) -> Any:
+    """Seconds since 1970, in a range that has a calendar."""
+    numbers = column.cast(pa.float64(), safe=False)
+    inside = pc.and_(pc.greater(numbers, -FAR), pc.less(numbers, FAR))
+    micros = pc.if_else(inside, pc.round(pc.multiply(numbers, 1e6)), None)
+    return micros.cast(pa.int64()).cast(pa.timestamp("us"))
 
 
 def _texts(path: Path, column: Any, name: str) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from unpoison.errors import IncompatibleSummaries, InvalidFile, InvalidParameter
 from unpoison.plan import Plan
 from unpoison.types import FloatArray, IntArray
+from unpoison.windows import Window
 
 FIXED_POINT = 2**32
 METADATA_KEY = b"unpoison.summary"
@@ -24,6 +26,7 @@ class Summary:
     """Counts per group and cell, exact sums, and how many reports were left out as invalid.
 
     `sums` are whole numbers of 2^-32ths of a report unit, so merging is associative to the bit.
+    Reports of a part that has no window make a sum that has none.
 
     >>> plan = Plan.new(epsilon=0.125, low=0, high=10)
     >>> empty = Summary.empty(plan)
@@ -35,6 +38,8 @@ class Summary:
     counts: IntArray
     sums: tuple[int, ...]
     invalid: int = 0
+    window: Window | None = None
+    """When the reports were made, if they were counted by windows of time."""
 
     def __post_init__(self) -> None:
         shape = (len(self.plan.all_groups), self.plan.cells)
@@ -92,7 +97,8 @@ class Summary:
                 f"{self.plan.fingerprint[:12]} and {other.plan.fingerprint[:12]}"
             )
         sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
-        return Summary(self.plan, self.counts + other.counts, sums, self.invalid + other.invalid)
+        counts, invalid = self.counts + other.counts, self.invalid + other.invalid
+        return Summary(self.plan, counts, sums, invalid, _joint_window([self, other]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
@@ -101,6 +107,7 @@ class Summary:
             self.plan.fingerprint == other.plan.fingerprint
             and self.sums == other.sums
             and self.invalid == other.invalid
+            and self.window == other.window
             and bool(np.array_equal(self.counts, other.counts))
         )
 
@@ -118,6 +125,7 @@ class Summary:
             "sums": [str(each) for each in self.sums],
             "reports": self.reports.tolist(),
             "invalid": self.invalid,
+            **({} if self.window is None else {"window": [self.window.start, self.window.end]}),
         }
         columns = {
             "group": group.astype(np.int32),
@@ -163,7 +171,9 @@ class Summary:
         np.add.at(counts, (group, cell), count)
         if counts.sum(axis=1).tolist() != head["reports"]:
             raise ValueError("its counts do not add up to its number of reports")
-        return cls(plan, counts, tuple(int(each) for each in head["sums"]), int(head["invalid"]))
+        window = Window(*map(int, head["window"])) if "window" in head else None
+        sums = tuple(int(each) for each in head["sums"])
+        return cls(plan, counts, sums, int(head["invalid"]), window)
 
     def save(self, path: str | Path) -> None:
         """Write the file form, whole or not at all."""
@@ -180,6 +190,13 @@ class Summary:
         except OSError as fault:
             raise InvalidFile(path, f"cannot be read ({fault.strerror})") from None
         return cls.from_bytes(data, path)
+
+
+def _joint_window(parts: list[Summary]) -> Window | None:
+    """The window of all reports; none if some have none."""
+    windows = [part.window for part in parts if part.window is not None or part.counts.any()]
+    known = [each for each in windows if each is not None]
+    return reduce(Window.hull, known) if known and len(known) == len(windows) else None
 
 
 def _first_line(fault: Exception) -> str:

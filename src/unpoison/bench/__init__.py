@@ -1,12 +1,12 @@
 """Benchmarks: each prints ratios measured in one run, beside the target they are held to.
 
-They run in the order in which they are imported: the one that needs an extra comes first, so that
+They run in the order in which they are imported: those that need an extra come first, so that
 a missing one is known before anything is measured.
 """
 
 from unpoison.bench.result import Benchmark, Result, benchmarks
 
-from unpoison.bench import k_rr, dap, em, ems, joint, perturb, scaling, summarise  # isort: skip
+from unpoison.bench import k_rr, engines, dap, em, ems, joint, perturb, scaling  # isort: skip
 
 __all__ = [
     "Benchmark",
@@ -15,9 +15,9 @@ __all__ = [
     "dap",
     "em",
     "ems",
+    "engines",
     "joint",
     "k_rr",
     "perturb",
     "scaling",
-    "summarise",
 ]

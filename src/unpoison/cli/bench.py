@@ -14,7 +14,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="k-rr, dap, em, ems, perturb, scaling, summarise; all if none is named."
+            help="k-rr, engines, dap, em, ems, joint, perturb, scaling; all if none is named."
         ),
     ] = None,
     markdown: Annotated[
@@ -24,7 +24,7 @@ def bench(
 ) -> None:
     """Measure speed and memory as ratios to plain implementations, all in this run.
 
-    A ratio over 1 in a line of time means that we are faster. Takes about two minutes.
+    A ratio over 1 in a line of time means that we are faster. Takes some minutes.
 
     Example: unpoison bench em dap
     """

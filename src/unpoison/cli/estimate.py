@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,21 +81,28 @@ def estimate(
         str | None,
         typer.Option(show_default="right", help="Trimming: the side it is told, right or left."),
     ] = None,
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Add windows of time up instead of telling each."),
+    ] = False,
     drop_invalid: DropInvalid = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw a picture of the fit (.png, .svg or .pdf).")
+        Path | None,
+        typer.Option(help="Also draw the fit, or windows over time (.png, .svg or .pdf)."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Estimate the honest users' mean, distribution or frequencies, and what attackers did to it.
 
+    Summaries of several windows of time are estimated one by one.
+
     Example: unpoison estimate reports/*.parquet -p plan.json --json
     """
-    from unpoison.cli.answers import show
-    from unpoison.cli.progress import progress
-    from unpoison.files import check_output
+    from unpoison.cli.over_time import estimate_windows, windows_of
+    from unpoison.files import SUFFIXES, check_output, expand
     from unpoison.methods import estimate_summary
-    from unpoison.plots import FORMATS, draw_estimate, save
+    from unpoison.plots import FORMATS
+    from unpoison.store import SUFFIX
 
     check_output(plot, "--plot", FORMATS)
     options = given_options(
@@ -107,11 +115,30 @@ def estimate(
         blind_share=blind_share,
         side=poisoned_side,
     )
-    summary = _summary(data, plan, drop_invalid)
+    answering = partial(
+        estimate_summary,
+        method=method,
+        statistic=statistic,
+        post_processing=post_processing,
+        **options,
+    )
+    paths = expand(data, (*SUFFIXES, SUFFIX))
+    summaries = _summaries(paths, plan)
+    windows = [] if together or not summaries else windows_of(paths)
+    if len(windows) > 1:
+        estimate_windows(windows, answering, plot, json)
+    else:
+        _answer(_summary(paths, summaries, plan, drop_invalid), answering, plot, json)
+
+
+def _answer(summary: Any, answering: Any, plot: Path | None, json: bool) -> None:
+    """One estimate."""
+    from unpoison.cli.answers import show
+    from unpoison.cli.progress import progress
+    from unpoison.plots import draw_estimate, save
+
     with progress("Estimating"):
-        answer = estimate_summary(
-            summary, method, statistic=statistic, post_processing=post_processing, **options
-        )
+        answer = answering(summary)
         if plot is not None:
             save(draw_estimate(answer), plot)
     if json:
@@ -120,32 +147,35 @@ def estimate(
         show(answer, summary)
 
 
-def _summary(data: list[str], plan: Path | None, drop_invalid: bool) -> Any:
-    """Add up summaries, or count reports; files of both kinds may not be mixed."""
-    from unpoison.cli.summarise import merged, summarised
-    from unpoison.files import expand
-    from unpoison.plan import Plan
-
-    paths = expand(data)
-    agreed = None if plan is None else Plan.load(plan)
+def _summaries(paths: list[Path], plan: Path | None) -> bool:
+    """Whether files are summaries rather than reports; both kinds may not be mixed."""
     kinds = {_is_summary(path) for path in paths}
     if len(kinds) > 1:
         raise InvalidParameter("data", "must be reports or summaries, not both", "both")
-    if kinds == {True}:
-        total = merged(paths)
-        if agreed is not None and agreed != total.plan:
-            raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
-        return total
-    if agreed is None:
+    if kinds == {False} and plan is None:
         raise InvalidParameter("--plan", "must be given with report files", "nothing")
-    return summarised(paths, agreed, drop_invalid)
+    return kinds == {True}
+
+
+def _summary(paths: list[Path], summaries: bool, plan: Path | None, drop_invalid: bool) -> Any:
+    """Add up summaries, or count reports."""
+    from unpoison.cli.summarise import merged, summarised
+    from unpoison.plan import Plan
+
+    agreed = None if plan is None else Plan.load(plan)
+    if not summaries:
+        return summarised(paths, agreed, drop_invalid)
+    total = merged(paths)
+    if agreed is not None and agreed != total.plan:
+        raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
+    return total
 
 
 def _is_summary(path: Path) -> bool:
-    from unpoison.cli.summarise import SUMMARY_SUFFIX
     from unpoison.files import SUFFIXES, is_summary
+    from unpoison.store import SUFFIX
 
-    if path.suffix == SUMMARY_SUFFIX or is_summary(path):
+    if path.suffix == SUFFIX or is_summary(path):
         return True
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidFile(path, "is no summary, and no report file (.parquet or .csv)")

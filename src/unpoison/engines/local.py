@@ -1,53 +1,39 @@
-"""The local engine: files one after the other, in constant memory."""
+"""The local engine: all cores of this machine, in constant memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from unpoison.binning import Binner
-from unpoison.errors import InvalidReport
-from unpoison.files import expand
-from unpoison.plan import Plan
-from unpoison.reading import read_batches
-from unpoison.summary import Summary
+from unpoison.engines.base import Engine, engines
+from unpoison.engines.work import Counted, Job, Part, count
 
-Advance = Callable[[int], None]
+AHEAD = 2
+"""How many parts a thread has waiting."""
 
 
-def summarise_files(
-    paths: list[str | Path],
-    plan: Plan,
-    *,
-    drop_invalid: bool = False,
-    advance: Advance | None = None,
-) -> Summary:
-    """Count the reports of all files; `advance` is told how many bytes have been read.
+@engines.register("local")
+class LocalEngine(Engine):
+    """Threads: decoding and counting both let others run meanwhile.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "day.csv")
-    ...     np.savetxt(file, [[0, 0.5], [0, -1.5]], "%g", ",", header="group,value", comments="")
-    ...     summarise_files([folder], plan).sum(0)
-    -1.0
+    >>> LocalEngine(workers=2).workers
+    2
     """
-    binner = Binner(plan, drop_invalid)
-    for path in expand(paths):
-        _add_file(binner, path, advance)
-    return binner.summary()
 
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or len(os.sched_getaffinity(0))
 
-def _add_file(binner: Binner, path: Path, advance: Advance | None) -> None:
-    done = 0
-    for batch in read_batches(path, ["group", "value"]):
-        try:
-            binner.add(batch.columns["group"], batch.columns["value"])
-        except InvalidReport as fault:
-            row = fault.row - 1
-            received = f"group {batch.shown('group', row)}, value {batch.shown('value', row)}"
-            raise fault.at(str(path), batch.rows_before, received) from None
-        if advance is not None:
-            advance(batch.bytes_read - done)
-            done = batch.bytes_read
+    def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
+        """Count all parts; only a few are under way, so that results do not pile up."""
+        waiting: set[Future[Counted]] = set()
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                for part in parts:
+                    if len(waiting) >= AHEAD * self.workers:
+                        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                        yield from (each.result() for each in done)
+                    waiting.add(pool.submit(count, job, part))
+                yield from (each.result() for each in waiting)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)

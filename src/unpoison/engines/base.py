@@ -1,0 +1,31 @@
+"""What an engine is: a way to have many parts counted, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+from unpoison.engines.work import Counted, Job, Part
+from unpoison.registry import Registry
+
+
+class Engine(ABC):
+    """Has every part counted once, in any order.
+
+    An engine only schedules `work.count`. If a worker is lost, it has the part counted again; what
+    comes back is added up elsewhere, once for each part.
+
+    >>> from unpoison.engines.work import count
+    >>> class InTurn(Engine):
+    ...     def run(self, job, parts):
+    ...         yield from (count(job, part) for part in parts)
+    >>> list(InTurn().run(None, []))
+    []
+    """
+
+    @abstractmethod
+    def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
+        """Count all parts; results come as they are ready."""
+
+
+engines: Registry[type[Engine]] = Registry("engine")

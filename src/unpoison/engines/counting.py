@@ -1,0 +1,149 @@
+"""Report files to summaries by any engine: a file is counted wholly or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+from unpoison.engines.base import Engine
+from unpoison.engines.local import LocalEngine
+from unpoison.engines.work import Counted, Job, Part, Tally, parts_of
+from unpoison.errors import BadFiles, UnpoisonError
+from unpoison.files import expand
+from unpoison.plan import Plan
+from unpoison.summary import Summary
+
+Advance = Callable[[int], None]
+
+
+@dataclass
+class Counting:
+    """What was counted so far, and which files could not be.
+
+    >>> Counting(files=3).faults
+    {}
+    """
+
+    files: int
+    tally: Tally = field(default_factory=dict)
+    faults: dict[Path, tuple[int, UnpoisonError]] = field(default_factory=dict)
+
+    def summary(self, plan: Plan) -> Summary:
+        """All windows together."""
+        return summary_of(self.tally, plan)
+
+    @property
+    def bad(self) -> dict[Path, UnpoisonError]:
+        """The files that could not be counted, each with its first fault."""
+        return {path: fault for path, (_, fault) in sorted(self.faults.items())}
+
+    def blame(self, part: Part, fault: UnpoisonError) -> None:
+        """Note a fault, unless an earlier one of the same file is known."""
+        known = self.faults.get(part.path)
+        if known is None or part.rows_before < known[0]:
+            self.faults[part.path] = part.rows_before, fault
+
+
+def count_files(
+    paths: Iterable[Path],
+    job: Job,
+    engine: Engine | None = None,
+    *,
+    skip_bad_files: bool = False,
+    advance: Advance | None = None,
+) -> Counting:
+    """Count all files; `advance` is told how many bytes have been read.
+
+    Without `skip_bad_files`, bad files are an error that names each of them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     file, other = Path(folder, "day.csv"), Path(folder, "empty.csv")
+    ...     np.savetxt(file, [[0, 0.5], [0, -1.5]], "%g", ",", header="group,value", comments="")
+    ...     other.touch()
+    ...     found = count_files([file, other], Job(plan), skip_bad_files=True)
+    >>> found.summary(plan).sum(0), [path.name for path in found.bad]
+    (-1.0, ['empty.csv'])
+    """
+    parts = {path: parts_of(path) for path in paths}
+    found, under_way = Counting(len(parts)), _UnderWay(parts)
+    everything = [part for of_file in parts.values() for part in of_file]
+    for counted in (engine or LocalEngine()).run(job, everything):
+        if counted.fault is not None:
+            found.blame(counted.part, counted.fault)
+        whole = under_way.add(counted)
+        if whole is not None and counted.part.path not in found.faults:
+            add_tally(found.tally, whole)
+        if advance is not None:
+            advance(counted.part.size)
+    if found.faults and not skip_bad_files:
+        faults = list(found.bad.values())
+        raise faults[0] if len(faults) == 1 else BadFiles(faults, found.files)
+    return found
+
+
+def summarise_files(
+    paths: Sequence[str | Path],
+    plan: Plan,
+    *,
+    drop_invalid: bool = False,
+    engine: Engine | None = None,
+    advance: Advance | None = None,
+) -> Summary:
+    """One summary of files, folders and globs.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "day.csv")
+    ...     np.savetxt(file, [[0, 0.5], [0, -1.5]], "%g", ",", header="group,value", comments="")
+    ...     summarise_files([folder], plan).sum(0)
+    -1.0
+    """
+    job = Job(plan, drop_invalid)
+    return count_files(expand(paths), job, engine, advance=advance).summary(plan)
+
+
+def summary_of(tally: Tally, plan: Plan) -> Summary:
+    """All windows together.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> summary_of({}, plan) == Summary.empty(plan)
+    True
+    """
+    return reduce(add, tally.values()) if tally else Summary.empty(plan)
+
+
+def add_tally(total: Tally, more: Tally) -> None:
+    """Add summaries window by window.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> total = {None: Summary.empty(plan)}
+    >>> add_tally(total, {None: Summary.empty(plan)})
+    >>> len(total)
+    1
+    """
+    for window, summary in more.items():
+        total[window] = total[window] + summary if window in total else summary
+
+
+class _UnderWay:
+    """Files of which some parts are counted and others not yet."""
+
+    def __init__(self, parts: dict[Path, list[Part]]) -> None:
+        self.left = Counter({path: len(of_file) for path, of_file in parts.items()})
+        self.tallies: dict[Path, Tally] = {}
+
+    def add(self, counted: Counted) -> Tally | None:
+        """The file's counts, if this was the last part of it."""
+        path = counted.part.path
+        add_tally(self.tallies.setdefault(path, {}), counted.tally)
+        self.left[path] -= 1
+        return None if self.left[path] else self.tallies.pop(path)

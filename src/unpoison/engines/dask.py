@@ -1,0 +1,86 @@
+"""The Dask engine: a cluster that is there, or one on this machine for the while."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from unpoison.engines.base import Engine, engines
+from unpoison.engines.work import Counted, Job, Part, count
+from unpoison.errors import InvalidParameter, MissingExtra
+
+AHEAD = 4
+"""How many parts each thread of the cluster has waiting."""
+PATIENCE = 10
+"""Seconds to wait for a scheduler."""
+
+
+@engines.register("dask")
+class DaskEngine(Engine):
+    """Parts as tasks. A lost worker's tasks are done again by Dask, and each counts once.
+
+    Workers must see the report files under the same paths.
+
+    >>> DaskEngine("tcp://10.0.0.1:8786").scheduler
+    'tcp://10.0.0.1:8786'
+    """
+
+    def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
+        self.scheduler = scheduler
+        self.workers = workers or len(os.sched_getaffinity(0))
+
+    def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
+        """Count all parts; only a few are under way, so that results do not pile up."""
+        with self._client() as client:
+            threads = max(sum(client.nthreads().values()), 1)
+            rest = iter(parts)
+            first = islice(rest, AHEAD * threads)
+            running = _distributed().as_completed(
+                [self._submit(client, job, part) for part in first], with_results=True
+            )
+            for _, counted in running:
+                yield counted
+                for part in islice(rest, 1):
+                    running.add(self._submit(client, job, part))
+
+    @staticmethod
+    def _submit(client: Any, job: Job, part: Part) -> Any:
+        return client.submit(count, job, part, pure=False)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        distributed = _distributed()
+        if self.scheduler is not None:
+            with _connected(distributed, self.scheduler) as client:
+                yield client
+            return
+        with (
+            distributed.LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+
+
+def _distributed() -> Any:
+    try:
+        return import_module("distributed")
+    except ImportError:
+        raise MissingExtra("the engine dask", "dask") from None
+
+
+def _connected(distributed: Any, scheduler: str) -> Any:
+    try:
+        return distributed.Client(scheduler, timeout=PATIENCE)
+    except (OSError, ValueError) as fault:
+        rule = "must be the address of a Dask scheduler that answers"
+        raise InvalidParameter("scheduler", rule, scheduler) from fault
