@@ -359,6 +359,7 @@ def told_of_noise(seed: int) -> bool:
     assert answer.interval is not None
     low, high = answer.fit["interval_with_noise"]
     told = "of users send noise: if they do, the mean is from" in answer.verdict
+    assert told == answer.fit["noise_could_hide"]
     assert told == (high - low >= 1.25 * (answer.interval[1] - answer.interval[0]))
     return told
 

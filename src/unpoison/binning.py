@@ -6,6 +6,7 @@ Every path from reports to counts goes through `Binner`, so cell edges agree bit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from unpoison.plan import Plan
 from unpoison.summary import FIXED_POINT, Summary
 from unpoison.types import BoolArray, FloatArray, IntArray
 
-BLOCK = 2**14
+BLOCK = 2**18
 BATCH = 2**20
 EXACT_FLOAT = 2**53
 CLEARLY = 1 - 2.0**-40
@@ -26,8 +27,8 @@ Column = NDArray[np.generic]
 class Binner:
     """Counts reports of one plan, block by block, in constant memory.
 
-    A block's sum is taken in float64 over whole numbers of 2^-32ths. While its size stays under
-    2^53 that is exact in any order.
+    Sums are taken in float64 over whole numbers of 2^-32ths, of so few rows at a time that their
+    size stays under 2^53: that is exact in any order.
 
     >>> plan = Plan.new(epsilon=0.0625, low=0, high=1)
     >>> binner = Binner(plan)
@@ -52,7 +53,7 @@ class Binner:
         self.invalid = 0
         self.scale = 1 if self.discrete else FIXED_POINT
         largest = float(np.abs([self.low, self.high]).max()) * self.scale
-        self.block = max(1, min(BLOCK, int(EXACT_FLOAT / largest)))
+        self.exact_rows = max(1, min(BLOCK, int(EXACT_FLOAT / largest)))
 
     def add(self, group: Column, value: Column) -> None:
         """Count reports; an invalid one is an error that names its row, or is dropped.
@@ -78,9 +79,9 @@ class Binner:
         Nothing of a batch is counted if one of its rows is refused.
         """
         cells, found, sums = np.empty(len(value), dtype=np.int64), 0, [0] * self.groups
-        room = _Room(min(self.block, len(value)))
-        for first in range(0, len(value), self.block):
-            rows = slice(first, first + self.block)
+        room = _room(min(BLOCK, len(value)))
+        for first in range(0, len(value), BLOCK):
+            rows = slice(first, first + BLOCK)
             block = self._loaded(room, _part(group, rows), value[rows], rows_before + first)
             self._locate(block, cells[found : found + block.size], sums)
             found += block.size
@@ -174,11 +175,19 @@ class Binner:
         np.minimum(cells, self.plan.cells - 1, out=cells)
         np.multiply(block.value, float(self.scale), out=block.spare)
         np.rint(block.spare, out=block.spare)
-        totals = np.bincount(block.group, weights=block.spare, minlength=self.groups)
-        for each, total in enumerate(totals):
-            sums[each] += int(total) * (FIXED_POINT // self.scale)
+        for each, total in enumerate(self._totals(block)):
+            sums[each] += total * (FIXED_POINT // self.scale)
         np.multiply(block.group, self.plan.cells, out=block.group)
         np.add(cells, block.group, out=cells)
+
+    def _totals(self, block: _Block) -> list[int]:
+        """The sum of `spare` in each group, some rows at a time."""
+        totals = [0] * self.groups
+        for first in range(0, block.size, self.exact_rows):
+            rows = slice(first, first + self.exact_rows)
+            part = np.bincount(block.group[rows], block.spare[rows], self.groups)
+            totals = [old + int(new) for old, new in zip(totals, part, strict=True)]
+        return totals
 
 
 @dataclass(frozen=True)
@@ -199,11 +208,23 @@ class _Room:
     """Memory for blocks: taking it anew each time would cost more than counting."""
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self.group = np.empty(size, dtype=np.intp)
         self.numbers = np.empty((3, size))
 
     def block(self, size: int) -> _Block:
         return _Block(self.group[:size], *self.numbers[:, :size])
+
+
+_rooms = local()
+
+
+def _room(size: int) -> _Room:
+    """This thread's own."""
+    room: _Room | None = getattr(_rooms, "room", None)
+    if room is None or room.size < size:
+        room = _rooms.room = _Room(size)
+    return room
 
 
 def _part(group: Column, rows: slice | BoolArray | IntArray) -> Column:

@@ -303,7 +303,7 @@ def _certainty(answer: Estimate, run: Simulation) -> dict[str, float]:
     return {
         "covered": float(low <= run.truth <= high),
         "p_value": float(answer.fit.get("nobody_attacks_p_value", math.nan)),
-        "doubt": float(answer.fit.get("doubt", False)),
+        "doubt": float(any(answer.fit.get(each, False) for each in ("doubt", "noise_could_hide"))),
     }
 
 

@@ -13,13 +13,14 @@ from unpoison.estimate import BlindSpot, Byzantine, Estimate
 from unpoison.filters.joint import Intervals
 from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.joint_verdict import JointVerdict
+from unpoison.protocols.joint_verdict import JointVerdict, wider
 from unpoison.protocols.options import FilterOptions
 from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 MOST_CATEGORIES = 256
+Interval = tuple[float, float]
 Hull = Callable[[Intervals, FloatArray], tuple[float, float]]
 
 
@@ -82,7 +83,7 @@ def _assembled(
             **_frequency_intervals(tiers, weights),
             **unfiltered(trusted),
             "agreement_p_value": trusted.p_value,
-            **({"interval_with_noise": list(noisy)} if noisy else {}),
+            **_of_noise(interval, noisy),
         },
         converged=all(tier.fit.converged for tier in tiers),
         users=summary.total_users,
@@ -91,6 +92,13 @@ def _assembled(
         verdict=str(JointVerdict(tiers, answer, byzantine, interval, noisy, trusted, blind)),
         distribution=_distribution(tiers, weights, options, asked),
     )
+
+
+def _of_noise(interval: Interval | None, noisy: Interval | None) -> dict[str, Any]:
+    """The interval if a few users send noise, and whether that is much wider."""
+    if interval is None or noisy is None:
+        return {}
+    return {"interval_with_noise": list(noisy), "noise_could_hide": wider(noisy, interval)}
 
 
 def _evidence(tiers: list[JointAnalysis]) -> dict[str, Any]:

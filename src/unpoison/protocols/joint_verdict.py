@@ -161,7 +161,7 @@ class JointVerdict:
     def _noise(self) -> str:
         """Where a little noise would change the answer much, and nobody could notice."""
         narrow, wide = self.interval, self.interval_with_noise
-        if narrow is None or wide is None or _width(wide) < WORTH_TELLING * _width(narrow):
+        if narrow is None or wide is None or not wider(wide, narrow):
             return ""
         low, high = self._ends(wide)
         return (
@@ -182,5 +182,10 @@ class JointVerdict:
         )
 
 
-def _width(interval: Interval) -> float:
-    return interval[1] - interval[0]
+def wider(wide: Interval, narrow: Interval) -> bool:
+    """Whether an interval is enough wider than another to be worth telling.
+
+    >>> wider((0.0, 2.0), (0.5, 1.5)), wider((0.0, 2.0), (0.0, 1.9))
+    (True, False)
+    """
+    return wide[1] - wide[0] >= WORTH_TELLING * (narrow[1] - narrow[0])
