@@ -25,6 +25,7 @@ from unpoison.engines import (
     Part,
     count,
     count_files,
+    counting,
     engines,
     parts_of,
     summarise_files,
@@ -113,6 +114,26 @@ def test_the_kernel_puts_awkward_values_where_exact_arithmetic_does() -> None:
     assert np.array_equal(found.counts, expected)
     exact = [sum(round(float(v) * 2**32) for v in value[group == g]) for g in range(len(ENDS))]
     assert list(found.sums) == exact
+
+
+@pytest.mark.parametrize("name", ["local", "dask"])
+def test_many_reports_are_counted_by_the_compiled_loop(
+    name: str, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "day.parquet", *reports())
+    expected = summarise_files([path], PLAN)
+    monkeypatch.setattr(counting, "WORTH_COMPILING", 1)
+    jobs: list[Job] = []
+    chosen = engine(name, cluster)
+    run = chosen.run
+
+    def watched(job: Job, parts: Any) -> Iterator[Counted]:
+        jobs.append(job)
+        return run(job, parts)
+
+    monkeypatch.setattr(chosen, "run", watched)
+    assert summarise_files([path], PLAN, engine=chosen) == expected
+    assert [job.compiled for job in jobs] == [True]
 
 
 def test_all_engines_are_known_by_name() -> None:

@@ -26,6 +26,7 @@ from unpoison import (
     summarise,
 )
 from unpoison.binning import BATCH, BLOCK, Binner
+from unpoison.compiled import compiled_loop, count_rows
 from unpoison.summary import FIXED_POINT, FORMAT, METADATA_KEY
 from unpoison.types import FloatArray, IntArray
 
@@ -43,6 +44,65 @@ PLANS = (
 EDGE_TOLERANCE = Fraction(1, 10**9)
 
 every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.mechanism)
+
+
+ENDS = ("low", "high")
+LOOPS = {"plain": count_rows, "compiled": compiled_loop()}
+
+
+def mixed_reports(plan: Plan, rows: int = 3000) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Reports anywhere in their domains, some at either end and some on edges of cells."""
+    rng = np.random.default_rng(1)
+    parts = plan.group_mechanisms
+    group = rng.integers(0, len(parts), rows, dtype=np.int32)
+    low, high = (np.array([getattr(part, f"output_{end}") for part in parts]) for end in ENDS)
+    value = low[group] + rng.random(rows) * (high - low)[group]
+    value[::5] = (low + rng.integers(0, plan.cells + 1, rows)[:, None] / plan.cells * (high - low))[
+        np.arange(rows), group
+    ][::5]
+    value[::7], value[1::7] = low[group][::7], high[group][1::7]
+    if parts[0].discrete:
+        return group, np.clip(np.floor(value), 0, plan.cells - 1)
+    return group, np.clip(value, low[group], high[group])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("name", LOOPS)
+@every_plan
+def test_the_loop_counts_what_whole_arrays_count(plan: Plan, name: str, kind: Any) -> None:
+    loop = LOOPS[name]
+    if loop is None:
+        pytest.skip("needs the extra fast")
+    group, value = mixed_reports(plan)
+    whole, looped = Binner(plan), Binner(plan, loop=loop)
+    for binner in (whole, looped):
+        binner.add(group, value.astype(kind))
+    assert looped._looped(loop, group, value.astype(kind))
+    assert looped.summary().reports.sum() == 2 * len(value)
+    assert whole.summary() + whole.summary() == looped.summary()
+
+
+@pytest.mark.parametrize("fault", [np.nan, np.inf, 1e9, -1e9])
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_loop_leaves_batches_with_invalid_rows_alone(name: str, fault: float) -> None:
+    loop = LOOPS[name]
+    if loop is None:
+        pytest.skip("needs the extra fast")
+    group, value = mixed_reports(PLAN, 200)
+    value[150] = fault
+    strict, lax, plain = (
+        Binner(PLAN, drop, each) for drop, each in ((False, loop), (True, loop), (True, None))
+    )
+    with pytest.raises(InvalidReport, match="row 151"):
+        strict.add(group, value)
+    assert strict.summary() == Summary.empty(PLAN)
+    lax.add(group, value)
+    plain.add(group, value)
+    assert lax.summary() == plain.summary()
+    assert lax.invalid == 1
+    group[3] = len(PLAN.groups)
+    with pytest.raises(InvalidReport, match="row 4: group must be"):
+        strict.add(group, value)
 
 
 @st.composite

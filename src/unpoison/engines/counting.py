@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -18,6 +18,8 @@ from unpoison.plan import Plan
 from unpoison.summary import Summary
 
 Advance = Callable[[int], None]
+WORTH_COMPILING = 2**29
+"""Bytes; with fewer, Numba takes longer to start than it saves."""
 
 
 @dataclass
@@ -74,6 +76,8 @@ def count_files(
     parts = {path: parts_of(path) for path in paths}
     found, under_way = Counting(len(parts)), _UnderWay(parts)
     everything = [part for of_file in parts.values() for part in of_file]
+    if sum(part.size for part in everything) >= WORTH_COMPILING:
+        job = replace(job, compiled=True)
     for counted in (engine or LocalEngine()).run(job, everything):
         if counted.fault is not None:
             found.blame(counted.part, counted.fault)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unpoison.binning import Binner
+from unpoison.compiled import compiled_loop
 from unpoison.errors import InvalidParameter, InvalidReport, UnpoisonError
 from unpoison.plan import Plan
 from unpoison.reading import NO_TIME, Batch, read_batches
@@ -51,6 +52,8 @@ class Job:
     drop_invalid: bool = False
     window: int | None = None
     time_column: str = "timestamp"
+    compiled: bool = False
+    """Whether there are so many reports that compiling the kernel's loop is worth it."""
 
     @property
     def columns(self) -> list[str]:
@@ -181,5 +184,6 @@ class _Binners:
             if len(self.binners) >= MOST_WINDOWS:
                 rule = f"must be long enough for at most {MOST_WINDOWS} windows"
                 raise InvalidParameter("window", rule, "a shorter one")
-            self.binners[window] = Binner(self.job.plan, self.job.drop_invalid)
+            loop = compiled_loop() if self.job.compiled else None
+            self.binners[window] = Binner(self.job.plan, self.job.drop_invalid, loop)
         return self.binners[window]
