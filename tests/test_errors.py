@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import unpoison
 from unpoison import errors
 from unpoison.errors import (
+    BadFiles,
     ConvergenceWarning,
     IncompatibleSummaries,
     InvalidFile,
@@ -34,6 +35,7 @@ ONE_OF_EACH: list[Exception] = [
     InvalidReport("value must be in [-1, 1]", 2.0, 7, "reports.csv"),
     InvalidValue("values must be numbers", "a value above high", 7),
     InvalidFile("reports.csv", "is empty"),
+    BadFiles(["a.csv: is empty", "b.csv: is empty"], 9),
     IncompatibleSummaries("plans differ"),
     NotEnoughData("none"),
     MissingExtra("drawing", "plots"),

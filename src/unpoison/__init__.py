@@ -3,6 +3,7 @@
 from unpoison._version import __version__
 from unpoison.api import estimate, summarise
 from unpoison.errors import (
+    BadFiles,
     ConvergenceWarning,
     IncompatibleSummaries,
     InvalidFile,
@@ -21,6 +22,7 @@ from unpoison.simulation import Simulation, simulate
 from unpoison.summary import Summary
 
 __all__ = [
+    "BadFiles",
     "ConvergenceWarning",
     "Estimate",
     "IncompatibleSummaries",

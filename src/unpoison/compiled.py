@@ -23,6 +23,10 @@ class Domains(NamedTuple):
     """What the loop knows of the groups: their domains, by number.
 
     `least` and `most` are the ends as the column of values can express them.
+
+    >>> ends = np.array([1.0])
+    >>> Domains(-ends, ends, -ends, ends, 2 * ends, 4, 2.0**32, False).cells
+    4
     """
 
     low: FloatArray

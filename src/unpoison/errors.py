@@ -85,19 +85,19 @@ class InvalidFile(UnpoisonError, ValueError):
 
 
 class BadFiles(UnpoisonError, ValueError):
-    """Several files that cannot be counted, each with its own fault.
+    """Several files that cannot be counted, each with its own fault, in words.
 
-    >>> str(BadFiles([InvalidFile("a.csv", "is empty"), InvalidFile("b.csv", "is empty")], 9))
+    >>> str(BadFiles(["a.csv: is empty", "b.csv: is empty"], 9))
     '2 of 9 files cannot be counted: a.csv: is empty | b.csv: is empty'
     """
 
-    def __init__(self, faults: Sequence[UnpoisonError], files: int) -> None:
+    def __init__(self, faults: Sequence[str], files: int) -> None:
         super().__init__(faults, files)
         self.faults = faults
         self.files = files
 
     def __str__(self) -> str:
-        shown = " | ".join(str(each) for each in self.faults)
+        shown = " | ".join(self.faults)
         return f"{len(self.faults)} of {self.files} files cannot be counted: {shown}"
 
 

@@ -59,7 +59,7 @@ def named(plan: Plan, statistic: FloatArray) -> dict[str, Any]:
     >>> import numpy as np
     >>> named(Plan.new(epsilon=1.0, low=0, high=100), np.array([0.5]))
     {'mean': 75.0}
-    >>> drinks = Plan.new(epsilon=1.0, categories=["tea", "milk"])
+    >>> drinks = Plan.new("k-rr", 1.0, categories=["tea", "milk"])
     >>> named(drinks, np.array([0.25, 0.75]))
     {'mean': nan, 'frequencies': {'tea': 0.25, 'milk': 0.75}}
     """

@@ -88,7 +88,7 @@ def count_files(
             advance(counted.part.size)
     if found.faults and not skip_bad_files:
         faults = list(found.bad.values())
-        raise faults[0] if len(faults) == 1 else BadFiles(faults, found.files)
+        raise faults[0] if len(faults) == 1 else BadFiles(list(map(str, faults)), found.files)
     return found
 
 

@@ -70,6 +70,7 @@ class Job:
 class Counted:
     """What came of a part: counts, or the reason why there are none.
 
+    >>> from unpoison import InvalidFile
     >>> Counted(Part(Path("day.csv")), fault=InvalidFile("day.csv", "is empty")).tally
     {}
     """

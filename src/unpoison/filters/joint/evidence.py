@@ -87,8 +87,8 @@ def hidden_frequency(counts: JointCounts, found: Fit, share: float) -> float:
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import Poison
-    >>> plan, rng = Plan.new(epsilon=1.0, categories=["a", "b"]), np.random.default_rng(1)
-    >>> run = simulate(plan, np.tile([0, 1], 10_000), rng=rng)
+    >>> plan, rng = Plan.new("k-rr", 1.0, categories=["a", "b"]), np.random.default_rng(1)
+    >>> run = simulate(plan, np.tile(["a", "b"], 10_000), rng=rng)
     >>> counts = JointCounts.of(run.summary, range(5))
     >>> nobody = fit(counts, Poison.nobody(5, 2))
     >>> 0.05 < hidden_frequency(counts, nobody, 0.1) < hidden_frequency(counts, nobody, 0.2)

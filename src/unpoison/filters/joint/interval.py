@@ -153,7 +153,7 @@ def bias(
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> of_honest, of_shares = bias(counts, fit(counts, Poison.even(4, 64)))
     >>> of_honest.shape, of_shares.shape
-    ((64,), (4,))
+    ((66,), (4,))
     """
     rng, honest = np.random.default_rng(seed), _spread_out(counts, found.honest)
     drawn = (counts.drawn(honest, rng, found.poison) for _ in range(replicates))
