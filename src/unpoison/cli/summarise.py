@@ -184,13 +184,13 @@ def _digests(paths: Sequence[Path]) -> list[str]:
     from concurrent.futures import ThreadPoolExecutor
 
     from unpoison.cli.progress import progress
-    from unpoison.engines import LocalEngine
+    from unpoison.cores import usable_cores
     from unpoison.manifest import digest
 
     found = []
     with (
         progress("Hashing", len(paths)) as advance,
-        ThreadPoolExecutor(LocalEngine().workers) as pool,
+        ThreadPoolExecutor(usable_cores()) as pool,
     ):
         for each in pool.map(digest, paths):
             found.append(each)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
 from typing import Any
 
+from unpoison.cores import usable_cores
 from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
 from unpoison.errors import InvalidParameter, MissingExtra
@@ -32,7 +32,7 @@ class DaskEngine(Engine):
 
     def __init__(self, scheduler: str | None = None, workers: int | None = None) -> None:
         self.scheduler = scheduler
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or usable_cores()
 
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
         """Count all parts; only a few are under way, so that results do not pile up."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
+from unpoison.cores import usable_cores
 from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
 
@@ -22,7 +22,7 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or usable_cores()
 
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
         """Count all parts; only a few are under way, so that results do not pile up."""

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unpoison.cores import usable_cores
 from unpoison.errors import InvalidFile
 from unpoison.experiments.cell import Cell
 from unpoison.files import whole_file
@@ -41,7 +42,7 @@ def run_cells(
     told = advance or (lambda trials: None)
     missing = [cell for cell in wanted if not _path(folder, cell).exists()]
     told(sum(cell.trials for cell in wanted) - sum(cell.trials for cell in missing))
-    _run(missing, folder, workers or os.cpu_count() or 1, told)
+    _run(missing, folder, workers or usable_cores(), told)
     if not wanted:
         return pa.table({})
     tables = [_read(_path(folder, cell)) for cell in wanted]
