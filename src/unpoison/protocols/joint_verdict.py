@@ -71,7 +71,7 @@ class JointVerdict:
             )
         if not self.byzantine.fraction > 0:
             return f"{self._nobody()}{self._number()}"
-        return f"About {self._share} of users send {self._where}. {self._without()}"
+        return f"About {self._share} of users send {self._where}{self._without()}"
 
     def _nobody(self) -> str:
         """What is said where no attackers were found."""
@@ -111,13 +111,13 @@ class JointVerdict:
         if self.interval is not None:
             plain = readable(self.trusted.mean, self._summary)
             mean = self._with(self.interval)
-            return f"The mean without them is {mean}; with them it would be {plain}."
+            return f". The mean without them is {mean}; with them it would be {plain}."
         told = with_and_without(
             self.byzantine.categories or (),
             self.answer["frequencies"],
             self.trusted.frequencies or {},
         )
-        return f"{told}." if told else ""
+        return f": {told}." if told else "."
 
     @property
     def _most(self) -> str:
