@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from command import Command
-from unpoison.bench import benchmarks, ems, k_rr, plain
+from unpoison.bench import benchmarks, ems, engines, k_rr, plain
 from unpoison.bench.em import iterate
 from unpoison.bench.k_rr import Crowd, agreement, rivals
 from unpoison.buckets import Buckets
+from unpoison.engines import LocalEngine, parts_of, summarise_files
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.filters import GroupCounts
 from unpoison.mechanisms import RandomizedResponse, make
@@ -159,3 +160,35 @@ def test_the_benchmark_of_ems_shows_a_difference(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(plain, "ems_by_rows", lambda *given: right(*given) + 1e-8)
     _, equal = ems.compare(buckets=32, iterations=5)
     assert equal.met is False
+
+
+# Engines
+
+
+def test_the_decoder_alone_reads_every_row_and_arrays_count_every_part(tmp_path: Path) -> None:
+    path = engines.write_reports(tmp_path / "reports.parquet", 3000)
+    assert engines.decode(path, workers=2) == 3000
+    parts = len(parts_of(path))
+    assert engines.count_by_numpy(path, LocalEngine(workers=2)) == parts
+    assert 50 < engines.peak_memory(path) < engines.MOST_MEMORY
+
+
+def test_awkward_reports_are_all_valid_and_hit_most_cells(tmp_path: Path) -> None:
+    path = engines.write_awkward(tmp_path / "awkward.parquet")
+    summary = summarise_files([path], engines.PLAN)
+    assert summary.invalid == 0
+    assert np.count_nonzero(summary.counts) > 0.9 * summary.counts.size
+
+
+@pytest.mark.parametrize("rival", ["duckdb", "polars"])
+def test_rivals_count_what_we_count(rival: str, tmp_path: Path) -> None:
+    module = pytest.importorskip(rival)
+    path = engines.write_reports(tmp_path / "reports.parquet", 20_000)
+    found = getattr(engines, f"by_{rival}")(module, path)
+    group, cell, number = (np.asarray(found[name]) for name in ("group", "cell", "number"))
+    counts = np.zeros((len(engines.PLAN.groups), engines.PLAN.cells), dtype=np.int64)
+    counts[group, cell] = number
+    ours = summarise_files([path], engines.PLAN)
+    assert np.array_equal(counts, ours.counts)
+    totals = np.bincount(group, weights=np.asarray(found["total"]))
+    assert totals == pytest.approx([ours.sum(each) for each in range(len(totals))])
