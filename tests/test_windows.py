@@ -166,6 +166,19 @@ def test_windows_are_estimated_one_by_one(unpoison: Command) -> None:
     assert together["mean"] == estimate(summarise(pq.read_table("day.parquet"), PLAN)).mean
 
 
+def test_windows_of_another_plan_are_refused(unpoison: Command) -> None:
+    pq.write_table(table(300), "day.parquet")
+    PLAN.save("plan.json")
+    Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=101).save("other.json")
+    for plan, folder, width in (("plan", "a", "1h"), ("other", "b", "2h")):
+        asked = ("-p", f"{plan}.json", "-o", folder, "--window", width)
+        unpoison.done("summarise", "day.parquet", *asked)
+    assert "--plan must be the plan of the summaries" in unpoison.refused(
+        "estimate", "a", "--plan", "other.json"
+    )
+    assert "was counted by another plan than the others" in unpoison.refused("estimate", "a", "b")
+
+
 def test_windows_with_too_few_reports_are_told(unpoison: Command) -> None:
     rows = table(6000, hours=0.4)
     late = table(3, hours=0.1).set_column(

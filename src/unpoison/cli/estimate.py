@@ -126,6 +126,7 @@ def estimate(
     summaries = _summaries(paths, plan)
     windows = [] if together or not summaries else windows_of(paths)
     if len(windows) > 1:
+        _check_plan(plan, windows[0])
         estimate_windows(windows, answering, plot, json)
     else:
         _answer(_summary(paths, summaries, plan, drop_invalid), answering, plot, json)
@@ -162,13 +163,19 @@ def _summary(paths: list[Path], summaries: bool, plan: Path | None, drop_invalid
     from unpoison.cli.summarise import merged, summarised
     from unpoison.plan import Plan
 
-    agreed = None if plan is None else Plan.load(plan)
-    if not summaries:
-        return summarised(paths, agreed, drop_invalid)
+    if plan is not None and not summaries:
+        return summarised(paths, Plan.load(plan), drop_invalid)
     total = merged(paths)
-    if agreed is not None and agreed != total.plan:
-        raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
+    _check_plan(plan, total)
     return total
+
+
+def _check_plan(plan: Path | None, summary: Any) -> None:
+    """Summaries bring their plan; one that is given must be theirs."""
+    from unpoison.plan import Plan
+
+    if plan is not None and Plan.load(plan) != summary.plan:
+        raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
 
 
 def _is_summary(path: Path) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.errors import IncompatibleSummaries, InvalidParameter, NotEnoughData
 
 
 def windows_of(paths: Sequence[Path]) -> list[Any]:
     """Summaries by window, in order, those of the same window added; none if any has no window."""
+    from unpoison.engines.counting import add_tally
     from unpoison.summary import Summary
 
     found: dict[Any, Any] = {}
@@ -20,8 +22,9 @@ def windows_of(paths: Sequence[Path]) -> list[Any]:
         summary = Summary.load(path)
         if summary.window is None:
             return []
-        known = found.get(summary.window)
-        found[summary.window] = summary if known is None else known + summary
+        if any(summary.plan != other.plan for other in islice(found.values(), 1)):
+            raise IncompatibleSummaries(f"{path}: was counted by another plan than the others")
+        add_tally(found, {summary.window: summary})
     return [found[window] for window in sorted(found)]
 
 
