@@ -19,8 +19,8 @@ class Manifest:
     """Files by their paths, each with the SHA-256 of its content.
 
     >>> held = Manifest({"monday.parquet": "aa"})
-    >>> held.path_of("aa"), (held | {"tuesday.parquet": "bb"}).path_of("bb")
-    ('monday.parquet', 'tuesday.parquet')
+    >>> sorted((held | {"tuesday.parquet": "bb"}).files)
+    ['monday.parquet', 'tuesday.parquet']
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +49,6 @@ class Manifest:
         text = json.dumps(head, indent=1)
         with whole_file(path) as file:
             file.write(text.encode() + b"\n")
-
-    def path_of(self, digest: str) -> str | None:
-        """The file with this content, if it is held."""
-        return next((path for path, held in self.files.items() if held == digest), None)
 
     def __or__(self, more: Mapping[str, str]) -> Manifest:
         return replace(self, files={**self.files, **more})
@@ -89,7 +85,7 @@ def new_files(
     """
     fresh: dict[Path, str] = {}
     known: list[Path] = []
-    seen = dict(held.files)
+    owners = {content: name for name, content in held.files.items()}
     for path, content in zip(paths, digests, strict=True):
         name = str(path.resolve())
         if held.files.get(name) == content:
@@ -97,9 +93,9 @@ def new_files(
             continue
         if name in held.files:
             raise InvalidFile(path, "has changed since it was counted; count all files anew")
-        twin = Manifest(seen).path_of(content)
-        if twin is not None:
-            raise InvalidFile(path, f"holds the same as {twin}, and would be counted twice")
-        seen[name] = content
+        if content in owners:
+            fault = f"holds the same as {owners[content]}, and would be counted twice"
+            raise InvalidFile(path, fault)
+        owners[content] = name
         fresh[path] = content
     return fresh, known

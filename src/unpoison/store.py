@@ -8,12 +8,12 @@ from pathlib import Path
 from unpoison.engines.work import Tally
 from unpoison.errors import IncompatibleSummaries, InvalidFile, InvalidParameter
 from unpoison.files import check_output, whole_file
+from unpoison.manifest import SUFFIX as MANIFEST_SUFFIX
 from unpoison.manifest import Manifest, digest
 from unpoison.plan import Plan
 from unpoison.summary import Summary
 
 SUFFIX = ".summary"
-BESIDE = ".manifest.json"
 
 
 class Store:
@@ -36,7 +36,9 @@ class Store:
         self.path = path
         self.width = width
         self.windows = windows = width is not None
-        self.manifest = path / f"windows{BESIDE}" if windows else Path(f"{path}{BESIDE}")
+        self.manifest = (
+            path / f"windows{MANIFEST_SUFFIX}" if windows else Path(f"{path}{MANIFEST_SUFFIX}")
+        )
 
     @property
     def exists(self) -> bool:

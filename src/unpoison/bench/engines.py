@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from unpoison.bench.result import Result, benchmarks, duration, seconds
+from unpoison.bench.result import Result, benchmarks, best_times, duration, seconds
 from unpoison.engines import DaskEngine, Job, LocalEngine, Part, parts_of, summarise_files
+from unpoison.engines.dask import local_cluster
 from unpoison.errors import MissingExtra
 from unpoison.files import ReportWriter
 from unpoison.manifest import digest
@@ -36,8 +36,8 @@ COLUMNS = ["group", "value"]
 @benchmarks.register("engines")
 def engines() -> list[Result]:
     """Local and Dask against the decoder alone, DuckDB and Polars."""
-    duckdb, polars, distributed = _rivals()
-    with tempfile.TemporaryDirectory() as folder, _cluster(distributed) as cluster:
+    duckdb, polars = _rivals()
+    with tempfile.TemporaryDirectory() as folder, local_cluster(2) as cluster:
         path = write_reports(Path(folder) / "reports.parquet", ROWS)
         local, dask = LocalEngine(), DaskEngine(cluster.scheduler_address)
         runs: dict[str, Callable[[], object]] = {
@@ -50,7 +50,7 @@ def engines() -> list[Result]:
             "NumPy": partial(count_by_numpy, path, local),
             "one thread": partial(summarise_files, [path], PLAN, engine=LocalEngine(workers=1)),
         }
-        times = _best(runs)
+        times = best_times(runs, ROUNDS)
         costs = _costs(path, times)
         agreed = _agreement(path, local, dask, partial(by_duckdb, duckdb))
         memory = peak_memory(path)
@@ -227,26 +227,8 @@ def _same(name: str, equal: bool) -> Result:
     return Result(f"summarise: {name}", shown, "", None, "identical", equal)
 
 
-def _best(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The best time of each, taken in turns."""
-    times = {name: [seconds(run)] for name, run in runs.items()}
-    for _ in range(ROUNDS - 1):
-        for name, run in runs.items():
-            times[name].append(seconds(run))
-    return {name: min(each) for name, each in times.items()}
-
-
-def _rivals() -> tuple[Any, Any, Any]:
+def _rivals() -> tuple[Any, Any]:
     try:
-        duckdb, polars, distributed = map(import_module, ("duckdb", "polars", "distributed"))
+        return import_module("duckdb"), import_module("polars")
     except ImportError:
         raise MissingExtra("the benchmark engines", "bench") from None
-    return duckdb, polars, distributed
-
-
-@contextmanager
-def _cluster(distributed: Any) -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as cluster:
-        yield cluster

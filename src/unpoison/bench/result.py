@@ -34,12 +34,18 @@ benchmarks: Registry[Benchmark] = Registry("benchmark")
 def race(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 5
 ) -> tuple[float, float]:
-    """The best time of each, taken in turns so that both meet the same machine."""
-    best = [float("inf"), float("inf")]
+    """The best time of each."""
+    best = best_times({"ours": ours, "theirs": theirs}, rounds)
+    return best["ours"], best["theirs"]
+
+
+def best_times(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The best time of each, taken in turns so that all meet the same machine."""
+    best = dict.fromkeys(runs, float("inf"))
     for _ in range(rounds):
-        for place, function in enumerate((ours, theirs)):
-            best[place] = min(best[place], seconds(function))
-    return best[0], best[1]
+        for name, function in runs.items():
+            best[name] = min(best[name], seconds(function))
+    return best
 
 
 def seconds(function: Callable[[], object]) -> float:

@@ -80,10 +80,7 @@ def summarise(
     from unpoison.windows import parse_width
 
     width = None if window is None else parse_width(window)
-    store, scheduling = (
-        Store(output, width),
-        _engine(engine, scheduler, workers),
-    )
+    store, scheduling = Store(output, width), _engine(engine, scheduler, workers)
     store.check(adding=add)
     agreed, paths = Plan.load(plan), expand(reports)
     if output.resolve() in [path.resolve() for path in paths]:

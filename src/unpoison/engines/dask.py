@@ -59,16 +59,22 @@ class DaskEngine(Engine):
             with _connected(distributed, self.scheduler) as client:
                 yield client
             return
-        with (
-            distributed.LocalCluster(
-                n_workers=self.workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
+        with local_cluster(self.workers) as cluster, distributed.Client(cluster) as client:
             yield client
+
+
+def local_cluster(workers: int) -> Any:
+    """Processes of one thread on this machine, to be used in a `with` statement.
+
+    >>> callable(local_cluster)
+    True
+    """
+    return _distributed().LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
 
 
 def _distributed() -> Any:

@@ -11,6 +11,7 @@ from unpoison.distribution import Distribution, mixture
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import BlindSpot, Byzantine, Estimate
 from unpoison.filters.joint import Intervals
+from unpoison.filters.joint.interval import Interval
 from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, wider
@@ -20,7 +21,6 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 MOST_CATEGORIES = 256
-Interval = tuple[float, float]
 Hull = Callable[[Intervals, FloatArray], tuple[float, float]]
 
 

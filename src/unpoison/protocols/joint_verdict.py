@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate import BlindSpot, Byzantine
+from unpoison.filters.joint.interval import Interval
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.trust import Trust
 from unpoison.protocols.verdict import listed, readable, with_and_without
 from unpoison.summary import Summary
 
-Interval = tuple[float, float]
 ENDS = {"right": "towards the upper end", "left": "towards the lower end"}
 MODELS = {
     "nobody": "nobody attacks",
