@@ -14,11 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from fastapi import FastAPI
 
 from unpoison import Plan, simulate
 from unpoison.attacks import attacks, parse_attack
 from unpoison.bench import benchmarks
 from unpoison.cli.app import app
+from unpoison.collector.faults import CAUSES
+from unpoison.collector.http import devices, operations, operators
+from unpoison.collector.metrics import Metrics
+from unpoison.collector.schema import metadata
+from unpoison.collector.settings import Settings
 from unpoison.datasets import datasets
 from unpoison.defences import Keeping, defences
 from unpoison.experiments import experiments
@@ -32,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
+COLLECTOR = (DOCS / "collector.md").read_text(encoding="utf-8")
 GUIDE = (DOCS / "guide.md").read_text(encoding="utf-8")
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -72,19 +79,33 @@ def anchors(text: str) -> set[str]:
     return found
 
 
+def parameters(command: str) -> Iterator[Any]:
+    """The options and arguments of a command, and of the commands below it."""
+    found = COMMANDS[command]
+    yield from found.params
+    for below in getattr(found, "commands", {}).values():
+        yield from below.params
+
+
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_and_option_is_documented(command: str) -> None:
     text = section(command)
     assert text, f"docs/cli.md has no section {command}"
-    for parameter in COMMANDS[command].params:
-        for name in parameter.opts:
-            shown = name if name.startswith("-") else name.upper()
+    for below in getattr(COMMANDS[command], "commands", {}):
+        assert f"| `{below}`" in text, f"{command} {below} is not in docs/cli.md"
+    for parameter in parameters(command):
+        for name in [*parameter.opts, *parameter.secondary_opts]:
+            shown = name if name.startswith("-") else parameter.metavar or name.upper()
             assert re.search(rf"`{shown}\b", text), f"{command}: {shown} is not in docs/cli.md"
 
 
 def test_options_that_are_documented_exist() -> None:
-    for command, each in COMMANDS.items():
-        known = {name for parameter in each.params for name in parameter.opts}
+    for command in COMMANDS:
+        known = {
+            name
+            for parameter in parameters(command)
+            for name in [*parameter.opts, *parameter.secondary_opts]
+        }
         rows = re.findall(r"^\| (`-[^|]*) \|", section(command), re.MULTILINE)
         shown = {name for row in rows for name in re.findall(r"`(--?[a-z][\w-]*)", row)}
         assert shown <= known, f"{command} has no {sorted(shown - known)}"
@@ -109,6 +130,36 @@ def test_every_parameter_of_an_attack_is_documented(name: str) -> None:
 @pytest.mark.parametrize("name", list(benchmarks))
 def test_every_benchmark_is_documented(name: str) -> None:
     assert f"`{name}`" in section("bench")
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_of_the_collector_is_documented(name: str) -> None:
+    assert f"| `{name}` |" in COLLECTOR
+
+
+@pytest.mark.parametrize("code", list(CAUSES))
+def test_every_refusal_of_the_collector_is_documented(code: str) -> None:
+    assert re.search(rf"^\| {CAUSES[code][0]} \| `{code}`", COLLECTOR, re.MULTILINE)
+
+
+@pytest.mark.parametrize("table", list(metadata.tables))
+def test_every_table_of_the_collector_is_documented(table: str) -> None:
+    assert f"| `{table}` |" in COLLECTOR
+
+
+def test_every_route_of_the_collector_is_documented() -> None:
+    api = FastAPI()
+    for part in (devices, operations, operators):
+        api.include_router(part.router)
+    for path, methods in api.openapi()["paths"].items():
+        for method in methods:
+            shown = f"`{method.upper()} {path.replace('{campaign}', 'ID')}`"
+            assert shown in COLLECTOR, f"{shown} is not in docs/collector.md"
+
+
+def test_every_metric_of_the_collector_is_documented() -> None:
+    for family in Metrics().registry.collect():
+        assert f"`{family.name}" in COLLECTOR
 
 
 @pytest.mark.parametrize("name", list(experiments))

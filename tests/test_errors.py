@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,10 @@ import unpoison
 from unpoison import errors
 from unpoison.errors import (
     BadFiles,
+    BudgetExceeded,
+    CollectorNotTrusted,
+    CollectorRefused,
+    CollectorUnreachable,
     ConvergenceWarning,
     IncompatibleSummaries,
     InvalidFile,
@@ -38,6 +43,10 @@ ONE_OF_EACH: list[Exception] = [
     BadFiles(["a.csv: is empty", "b.csv: is empty"], 9),
     IncompatibleSummaries("plans differ"),
     NotEnoughData("none"),
+    BudgetExceeded("max_epsilon", Fraction(1, 3), Fraction(1, 4)),
+    CollectorNotTrusted("the ticket is for another campaign"),
+    CollectorRefused(409, "ticket-used", "The ticket has been used."),
+    CollectorUnreachable("https://collector.example", 3, "connection refused"),
     MissingExtra("drawing", "plots"),
 ]
 
@@ -80,10 +89,10 @@ def test_every_error_has_one_root_and_is_public() -> None:
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
+    others: dict[type, type] = {MissingExtra: ImportError, CollectorUnreachable: ConnectionError}
     for each in defined().values():
         if issubclass(each, UnpoisonError) and each is not UnpoisonError:
-            expected = ImportError if each is MissingExtra else ValueError
-            assert issubclass(each, expected)
+            assert issubclass(each, others.get(each, ValueError))
 
 
 @given(WORDS, WORDS, st.one_of(st.none(), st.integers(), st.floats(), WORDS))
@@ -118,6 +127,12 @@ def test_a_row_is_placed_in_its_file(
 def test_a_file_and_an_extra_are_named() -> None:
     assert str(InvalidFile("a.csv", "is empty")) == "a.csv: is empty"
     assert "pip install 'unpoison[plots]'" in str(MissingExtra("drawing", "plots"))
+
+
+def test_a_collector_that_does_not_answer_is_named_with_the_attempts() -> None:
+    once = CollectorUnreachable("https://collector.example", 1, "timed out")
+    assert str(once) == "https://collector.example: no answer in 1 attempt (timed out)"
+    assert "in 3 attempts" in str(CollectorUnreachable("https://collector.example", 3, ""))
 
 
 def test_one_of_each_is_looked_at() -> None:

@@ -12,7 +12,19 @@ import pytest
 
 import unpoison
 
-WITHOUT_EXAMPLES = ("unpoison.__main__", "unpoison.bench", "unpoison.cli", "unpoison.demo")
+WITHOUT_EXAMPLES = (
+    "unpoison.__main__",
+    "unpoison.bench",
+    "unpoison.cli",
+    "unpoison.collector.migrations",
+    "unpoison.demo",
+)
+
+
+ROUTES = tuple(
+    f"unpoison.collector.http.{part}" for part in ("devices", "operations", "operators", "pages")
+)
+"""What is asked over HTTP is described there: its functions are not called in programs."""
 
 
 def modules() -> Iterator[str]:
@@ -39,6 +51,7 @@ def public() -> dict[str, Any]:
         if not name.startswith("_")
         and getattr(item, "__module__", None) == module
         and needs_example(item)
+        and not (module in ROUTES and inspect.iscoroutinefunction(item))
     }
 
 

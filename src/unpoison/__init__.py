@@ -4,6 +4,10 @@ from unpoison._version import __version__
 from unpoison.api import estimate, summarise
 from unpoison.errors import (
     BadFiles,
+    BudgetExceeded,
+    CollectorNotTrusted,
+    CollectorRefused,
+    CollectorUnreachable,
     ConvergenceWarning,
     IncompatibleSummaries,
     InvalidFile,
@@ -23,6 +27,10 @@ from unpoison.summary import Summary
 
 __all__ = [
     "BadFiles",
+    "BudgetExceeded",
+    "CollectorNotTrusted",
+    "CollectorRefused",
+    "CollectorUnreachable",
     "ConvergenceWarning",
     "Estimate",
     "IncompatibleSummaries",

@@ -11,6 +11,10 @@
     ├── BadFiles            several files are, or have invalid rows
     ├── IncompatibleSummaries  summaries of different plans were merged
     ├── NotEnoughData       a group is empty, or too small to say anything
+    ├── BudgetExceeded      a report would spend more than a device allows
+    ├── CollectorNotTrusted  a collector asks for what a device must not do, or answers nonsense
+    ├── CollectorRefused    a collector answered with an error
+    ├── CollectorUnreachable  a collector did not answer, however often it was asked
     └── MissingExtra        an optional dependency is not installed
 
     ConvergenceWarning      an estimate stopped at its iteration bound
@@ -19,6 +23,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 
 class UnpoisonError(Exception):
@@ -107,6 +112,59 @@ class IncompatibleSummaries(UnpoisonError, ValueError):
 
 class NotEnoughData(UnpoisonError, ValueError):
     """Too few reports for any estimate."""
+
+
+class BudgetExceeded(UnpoisonError, ValueError):
+    """A report would spend more than a device allows in a campaign or over its life.
+
+    >>> str(BudgetExceeded("lifetime_epsilon", Fraction(1, 2), Fraction(1, 4)))
+    'lifetime_epsilon leaves epsilon 0.25, and the report needs 0.5'
+    """
+
+    def __init__(self, limit: str, needed: Fraction, left: Fraction) -> None:
+        super().__init__(limit, needed, left)
+        self.limit = limit
+        self.needed = needed
+        self.left = left
+
+    def __str__(self) -> str:
+        left, needed = float(self.left), float(self.needed)
+        return f"{self.limit} leaves epsilon {left:g}, and the report needs {needed:g}"
+
+
+class CollectorNotTrusted(UnpoisonError, ValueError):
+    """A collector asks for what a device must not do, or its answer makes no sense."""
+
+
+class CollectorRefused(UnpoisonError, ValueError):
+    """A collector answered with an error, which has a code and a message.
+
+    >>> str(CollectorRefused(409, "invite-used", "Another device has used this invite."))
+    'the collector refused (409 invite-used): Another device has used this invite.'
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, code, message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"the collector refused ({self.status} {self.code}): {self.message}"
+
+
+class CollectorUnreachable(UnpoisonError, ConnectionError):
+    """A collector did not answer, however often it was asked; all can be tried again later."""
+
+    def __init__(self, collector: str, attempts: int, fault: str) -> None:
+        super().__init__(collector, attempts, fault)
+        self.collector = collector
+        self.attempts = attempts
+        self.fault = fault
+
+    def __str__(self) -> str:
+        times = "attempt" if self.attempts == 1 else "attempts"
+        return f"{self.collector}: no answer in {self.attempts} {times} ({self.fault})"
 
 
 class MissingExtra(UnpoisonError, ImportError):

@@ -10,7 +10,7 @@ import numpy as np
 from unpoison.budgets import Group
 from unpoison.exact import exact
 from unpoison.plan import Plan
-from unpoison.randomness import Generator, word_source
+from unpoison.randomness import Generator, Words, word_source
 from unpoison.types import IntArray
 
 ROUNDING = 1e-6
@@ -48,13 +48,36 @@ def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[Int
     return members
 
 
-class GroupAssigner:
-    """Assigns users of one tier as they come, as a device or a collector must.
+class Seating:
+    """Turns random words into the groups of one tier's users, block by block.
 
-    With equal shares users are taken in blocks of as many as there are groups, each block in an
-    order of its own, so that groups are balanced at all times. With unequal shares each user is
-    drawn alone. Either way every user, the first one too, is in a group with the probability of its
-    share, and the answer does not depend on how many users are asked for at once.
+    With equal shares a block is as many users as there are groups, in an order that the words
+    give, so that groups are balanced at all times. With unequal shares a block is one user.
+
+    >>> seating = Seating(Plan.new(epsilon=0.25, low=0, high=1), 0)
+    >>> seating.users, seating.groups(np.array([[30, 10, 20]], dtype=np.uint64)).tolist()
+    (3, [1, 2, 0])
+    """
+
+    def __init__(self, plan: Plan, tier: int) -> None:
+        self.first = plan.tier_groups(tier).start
+        shares = [group.share for group in plan.all_tiers[tier].groups]
+        self.equal = len(set(shares)) == 1
+        self.users = len(shares) if self.equal else 1
+        self.bounds = _word_bounds(shares)
+
+    def groups(self, words: Words) -> IntArray:
+        """The groups of blocks of users, end to end: one row of words a block."""
+        if self.equal:
+            return self.first + np.argsort(words, axis=1).ravel()
+        return self.first + np.searchsorted(self.bounds, words.ravel(), side="right")
+
+
+class GroupAssigner:
+    """Assigns users of one tier as they come, as a table of values does.
+
+    Every user, the first one too, is in a group with the probability of its share, and the answer
+    does not depend on how many users are asked for at once.
 
     >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
     >>> groups = GroupAssigner(plan, 0, np.random.default_rng(1)).assign(300)
@@ -64,26 +87,18 @@ class GroupAssigner:
 
     def __init__(self, plan: Plan, tier: int, rng: Generator) -> None:
         self.draw = word_source(rng)
-        self.first = plan.tier_groups(tier).start
-        shares = [group.share for group in plan.all_tiers[tier].groups]
-        self.count = len(shares)
-        self.equal = len(set(shares)) == 1
-        self.bounds = _word_bounds(shares)
+        self.seating = Seating(plan, tier)
         self.waiting = np.empty(0, dtype=np.int64)
 
     def assign(self, users: int) -> IntArray:
         """Groups for the next `users` users."""
-        if not self.equal:
-            return self.first + np.searchsorted(self.bounds, self.draw(users), side="right")
         missing = max(0, users - len(self.waiting))
-        groups = np.concatenate([self.waiting, self._blocks(math.ceil(missing / self.count))])
+        each = self.seating.users
+        blocks = math.ceil(missing / each)
+        words = self.draw(blocks * each).reshape(blocks, each)
+        groups = np.concatenate([self.waiting, self.seating.groups(words)])
         self.waiting = groups[users:]
         return groups[:users]
-
-    def _blocks(self, count: int) -> IntArray:
-        """Shuffled blocks, end to end."""
-        words = self.draw(count * self.count).reshape(count, self.count)
-        return self.first + np.argsort(words, axis=1).ravel()
 
 
 def _word_bounds(shares: list[float]) -> np.ndarray:

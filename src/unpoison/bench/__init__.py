@@ -6,12 +6,13 @@ a missing one is known before anything is measured.
 
 from unpoison.bench.result import Benchmark, Result, benchmarks
 
-from unpoison.bench import k_rr, engines, dap, em, ems, joint, perturb, scaling  # isort: skip
+from unpoison.bench import k_rr, engines, collector, dap, em, ems, joint, perturb, scaling  # isort: skip
 
 __all__ = [
     "Benchmark",
     "Result",
     "benchmarks",
+    "collector",
     "dap",
     "em",
     "ems",

@@ -16,10 +16,13 @@ from typer.main import get_command
 
 from unpoison.cli.app import app
 from unpoison.cli.bench import bench
+from unpoison.cli.campaign import campaign
 from unpoison.cli.estimate import estimate
 from unpoison.cli.perturb import perturb
 from unpoison.cli.plan import plan
+from unpoison.cli.report import report
 from unpoison.cli.reproduce import reproduce
+from unpoison.cli.serve import serve
 from unpoison.cli.simulate import simulate
 from unpoison.cli.summarise import merge, summarise
 from unpoison.errors import ConvergenceWarning, UnpoisonError
@@ -28,8 +31,11 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 TERMINATED = 143
 
-for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, bench):
+for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, serve):
     app.command()(command)
+app.add_typer(campaign)
+app.command()(report)
+app.command()(bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

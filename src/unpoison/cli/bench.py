@@ -14,7 +14,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="k-rr, engines, dap, em, ems, joint, perturb, scaling; all if none is named."
+            help="k-rr, engines, collector, dap, em, ems, joint, perturb, scaling; all if none "
+            "is named."
         ),
     ] = None,
     markdown: Annotated[

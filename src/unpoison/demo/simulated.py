@@ -1,4 +1,4 @@
-"""`make demo`: a million taxi rides, a quarter of the meters under one attacker's control."""
+"""A million taxi rides, a quarter of the meters under one attacker's control."""
 
 from __future__ import annotations
 
@@ -62,7 +62,3 @@ def main() -> None:
 
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,155 @@
+"""The collector under load: its server and our load generator on the same machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from unpoison.bench.load import Outcome, fire, post
+from unpoison.bench.result import Result, benchmarks, duration
+from unpoison.collector.process import Served, served
+from unpoison.errors import MissingExtra
+from unpoison.plan import Plan
+
+RATE = 1000.0
+SECONDS = 30
+BATCHED = 40_000
+ITEMS = 1000
+GATEWAYS = 2
+P99 = 0.25
+VALUES_A_SECOND = 100_000
+POSTGRESQL = "UNPOISON_BENCH_POSTGRESQL"
+PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.0625, low=0, high=100)
+
+
+@benchmarks.register("collector")
+def collector() -> list[Result]:
+    """On SQLite, and on PostgreSQL if there is one to measure."""
+    if find_spec("uvicorn") is None:
+        raise MissingExtra("the benchmark of the collector", "collector")
+    results = _measured("SQLite", None)
+    url = os.environ.get(POSTGRESQL)
+    return results + (_measured("PostgreSQL", url) if url else [])
+
+
+def _measured(name: str, database: str | None) -> list[Result]:
+    with _served(database) as server:
+        singles = _Fleet.enrolled(server, int(RATE * SECONDS))
+        steady = fire(server.port, singles.requests(), RATE)
+        gateway = _Fleet.enrolled(server, BATCHED)
+        batches = fire(server.port, gateway.batches(), connections=GATEWAYS)
+        return [
+            _enrolment(name, singles.enrolment),
+            *_steady(name, steady, singles.counted()),
+            *_batched(name, batches, gateway),
+        ]
+
+
+def _enrolment(name: str, outcome: Outcome) -> Result:
+    rate = len(outcome.statuses) / outcome.seconds
+    what = f"collector, {name}: enrolments, as fast as answers come"
+    return Result(what, f"{rate:,.0f} a second", "–", None, "", None)
+
+
+def _steady(name: str, outcome: Outcome, counted: int) -> list[Result]:
+    sent = len(outcome.statuses)
+    where = f"collector, {name}: {RATE:,.0f} submissions a second for {SECONDS} s"
+    lost = sent - min(outcome.good, counted)
+    rate, slow = sent / outcome.seconds, outcome.percentile(99)
+    half = duration(outcome.percentile(50))
+    return [
+        Result(
+            f"{where}: reached", f"{rate:,.0f} a second", "–", None, "≥ 990", rate >= 0.99 * RATE
+        ),
+        Result(
+            f"{where}: 99 % answered within (half within {half})",
+            duration(slow),
+            "–",
+            None,
+            f"≤ {P99 * 1000:g} ms",
+            slow <= P99,
+        ),
+        Result(f"{where}: lost", f"{lost}", "–", None, "0", lost == 0),
+    ]
+
+
+def _batched(name: str, outcome: Outcome, fleet: _Fleet) -> list[Result]:
+    rate = fleet.values / outcome.seconds
+    accepted = sum(answer.count(b'"accepted"') for answer in outcome.answers)
+    where = f"collector, {name}: batches of {ITEMS:,} submissions"
+    lost = len(fleet.bodies) - min(accepted, fleet.counted())
+    target = f"≥ {VALUES_A_SECOND:,}"
+    return [
+        Result(
+            f"{where}: values", f"{rate:,.0f} a second", "–", None, target, rate >= VALUES_A_SECOND
+        ),
+        Result(f"{where}: lost", f"{lost}", "–", None, "0", lost == 0),
+    ]
+
+
+def _campaign(server: Served) -> str:
+    """The path of a new campaign."""
+    body = {"name": "Load", "plan": PLAN.to_dict(), "open": True}
+    return f"/v1/campaigns/{server.operator.post('/v1/campaigns', body)['id']}"
+
+
+@contextmanager
+def _served(database: str | None) -> Iterator[Served]:
+    with TemporaryDirectory() as folder:
+        options = [] if database is None else ["--database", database]
+        with served(Path(folder), *options) as server:
+            yield server
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """Devices with tickets, and what they will send."""
+
+    server: Served
+    path: str
+    bodies: Sequence[dict[str, Any]]
+    enrolment: Outcome
+
+    @classmethod
+    def enrolled(cls, server: Served, devices: int) -> _Fleet:
+        path = _campaign(server)
+        codes = server.operator.post(f"{path}/invites", {"count": devices})["invites"]
+        asked = [{"device": secrets.token_hex(32), "invite": code} for code in codes]
+        outcome = fire(server.port, [post(f"{path}/tickets", body) for body in asked])
+        rng = np.random.default_rng(1)
+        draw = partial(rng.integers, 0, PLAN.cells)
+        bodies = []
+        for given, answer in zip(asked, outcome.answers, strict=True):
+            told = json.loads(answer)
+            values = draw(told["groups"][0]["reports"]).tolist()
+            bodies.append({"ticket": told["ticket"], "device": given["device"], "values": values})
+        return cls(server, path, bodies, outcome)
+
+    def requests(self) -> list[bytes]:
+        return [post(f"{self.path}/reports", body) for body in self.bodies]
+
+    def batches(self) -> list[bytes]:
+        parts = [self.bodies[at : at + ITEMS] for at in range(0, len(self.bodies), ITEMS)]
+        return [post(f"{self.path}/reports/batch", {"submissions": part}) for part in parts]
+
+    @property
+    def values(self) -> int:
+        return sum(len(body["values"]) for body in self.bodies)
+
+    def counted(self) -> int:
+        """What the server says that it has, from its counts."""
+        from unpoison.summary import Summary
+
+        data = self.server.operator.download(f"{self.path}/summary")
+        return round(Summary.from_bytes(data).total_users)

@@ -1,0 +1,136 @@
+"""`unpoison report`: what one device does, for one value and one campaign."""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unpoison.cli.app import Json, number
+
+FROM_INPUT = "-"
+LONGEST_VALUE = 2**16
+
+
+def report(
+    collector: Annotated[
+        str, typer.Argument(help="The collector's address, such as https://collector.example.")
+    ],
+    campaign: Annotated[str, typer.Argument(help="The campaign's id.")],
+    value: Annotated[
+        str,
+        typer.Option(
+            help="The value; - reads it from standard input, so that it stands neither in the "
+            "list of processes nor in the history of the shell."
+        ),
+    ] = FROM_INPUT,
+    invite: Annotated[
+        str | None,
+        typer.Option(
+            envvar="UNPOISON_INVITE", help="The invite, for a campaign that is not open to all."
+        ),
+    ] = None,
+    low: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="NUMBER", help="The range that you agree to: from."),
+    ] = None,
+    high: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="NUMBER",
+            help="The range that you agree to: to. A value outside counts as the nearest end.",
+        ),
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A category that you agree to, instead of a range; repeated, in the plan's order."
+        ),
+    ] = None,
+    max_epsilon: Annotated[
+        float,
+        typer.Option(
+            parser=number, metavar="NUMBER", help="The most that this campaign may spend."
+        ),
+    ] = 1.0,
+    lifetime_epsilon: Annotated[
+        float,
+        typer.Option(
+            parser=number, metavar="NUMBER", help="The most that all campaigns may spend together."
+        ),
+    ] = 8.0,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            show_default="the user's own",
+            help="The file that remembers what has been spent and sent.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Allow http:// to another machine: all can be read."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Report one value under local differential privacy, to a collector that is not trusted.
+
+    The plan must have exactly the range or the categories that you give, and must keep to your
+    budgets. Noise is drawn once and written to the ledger before it is sent: after a failure, give
+    the same command again, and the same noisy reports are sent.
+
+    Example: unpoison report https://collector.example k3v9x2m4q7w1 --low 0 --high 86400
+    """
+    from unpoison.client import Device, Ledger, Policy, Transport, check_campaign
+
+    categories = None if category is None else tuple(category)
+    policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon)
+    check_campaign(campaign)
+    with Transport(collector, insecure=insecure) as transport:
+        given = _given(value)
+        answer = given if categories else _number(given)
+        policy.place(answer)
+        with Ledger.default() if ledger is None else Ledger(ledger) as book:
+            receipt = Device(collector, policy, book, transport).report(campaign, answer, invite)
+    _show(receipt, policy, book, json)
+
+
+def _given(value: str) -> str:
+    """The value as text, from standard input unless it stands in the command."""
+    if value != FROM_INPUT:
+        return value
+    if sys.stdin.isatty():
+        return str(typer.prompt("Value (not shown)", hide_input=True, err=True))
+    line = typer.get_binary_stream("stdin").readline(LONGEST_VALUE)
+    return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+
+
+def _number(text: str) -> float:
+    """A number; what is none becomes NaN, which is refused without repeating the text."""
+    with suppress(typer.BadParameter):
+        return number(text)
+    return math.nan
+
+
+def _show(receipt: Any, policy: Any, book: Any, json: bool) -> None:
+    if json:
+        from json import dumps
+
+        facts = {"lifetime_epsilon": policy.lifetime_epsilon, "ledger": str(book.path)}
+        typer.echo(dumps({**receipt.to_dict(), **facts}, indent=2))
+        return
+    noun = "report" if receipt.reports == 1 else "reports"
+    where = f"campaign {receipt.campaign} at {receipt.collector}"
+    if receipt.already:
+        typer.echo(f"Nothing sent: {where} has had {receipt.reports} {noun} from here before.")
+    else:
+        typer.echo(f"Sent {receipt.reports} noisy {noun} to {where}.")
+    groups = " and ".join(str(group) for group in receipt.groups)
+    typer.echo(f"group     {groups}")
+    typer.echo(f"spent     epsilon {float(receipt.epsilon):g} in this campaign")
+    lifetime = f"{policy.lifetime_epsilon:g}"
+    typer.echo(f"in all    epsilon {float(receipt.total):g} of {lifetime} (ledger {book.path})")

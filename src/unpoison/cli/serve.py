@@ -1,0 +1,171 @@
+"""`unpoison serve`: the collector."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unpoison.cli.app import whole
+from unpoison.errors import MissingExtra
+
+
+def serve(
+    database: Annotated[
+        str | None,
+        typer.Option(
+            show_default="unpoison.db",
+            help="SQLite file, or a URL such as postgresql://host/name.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(show_default="127.0.0.1", help="Address to listen at.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole,
+            metavar="INTEGER",
+            show_default="8000",
+            help="Port to listen at; 0 takes a free one.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with settings; see docs/collector.md for all.")
+    ] = None,
+    public: Annotated[
+        bool | None,
+        typer.Option("--public/--private", help="Let everybody read estimates, or operators only."),
+    ] = None,
+    keep_submissions: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            show_default="30",
+            help="Forget the values of submissions after so many days; counts stay.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at settings, database and keys; start nothing.")
+    ] = False,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Print a new operator token, and start nothing.")
+    ] = False,
+    revoke_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--revoke-tokens", help="Make all operator tokens useless; the next start makes one."
+        ),
+    ] = False,
+    rotate_key: Annotated[
+        bool, typer.Option("--rotate-key", help="Sign tickets with a new key from now on.")
+    ] = False,
+    forget_old_keys: Annotated[
+        bool,
+        typer.Option(
+            "--forget-old-keys", help="Believe only the newest key: devices ask for tickets again."
+        ),
+    ] = False,
+) -> None:
+    """Run the collector: campaigns, tickets, reports, estimates, and a page to watch them.
+
+    Each setting can also stand in the environment, as UNPOISON_COLLECTOR_PORT=9000, or in the file
+    of --config; options win over the environment, and that over the file. On its first start it
+    makes an operator token and prints it, once.
+
+    Example: unpoison serve --database reports.db --port 8000
+    """
+    settings = _settings(
+        config,
+        database=database,
+        host=host,
+        port=port,
+        public=public,
+        keep_submissions=keep_submissions,
+    )
+    chores = {
+        _show_check: check,
+        _revoke_tokens: revoke_tokens,
+        _print_token: new_token,
+        _rotate: rotate_key,
+        _forget: forget_old_keys,
+    }
+    asked = [chore for chore, wanted in chores.items() if wanted]
+    for chore in asked:
+        chore(settings)
+    if not asked:
+        _run(settings)
+
+
+def _settings(config: Path | None, **given: Any) -> Any:
+    try:
+        from unpoison.collector.settings import Settings
+    except ImportError:
+        raise MissingExtra("the collector", "collector") from None
+    return Settings.load(config, **given)
+
+
+def _show_check(settings: Any) -> None:
+    from unpoison.collector.server import check
+
+    for name, found in check(settings).items():
+        typer.echo(f"{name}: {found}")
+
+
+def _print_token(settings: Any) -> None:
+    from unpoison.collector.clock import Clock
+    from unpoison.collector.migrate import migrate
+    from unpoison.collector.operators import add_operator
+    from unpoison.collector.server import opened
+
+    with opened(settings) as database:
+        migrate(database)
+        with database.writing() as connection:
+            token = add_operator(connection, Clock().now())
+    typer.echo(token)
+
+
+def _revoke_tokens(settings: Any) -> None:
+    from unpoison.collector.migrate import migrate
+    from unpoison.collector.operators import forget_operators
+    from unpoison.collector.server import opened
+
+    with opened(settings) as database:
+        migrate(database)
+        with database.writing() as connection:
+            revoked = forget_operators(connection)
+    typer.echo(f"Tokens revoked: {revoked}", err=True)
+
+
+def _rotate(settings: Any) -> None:
+    from unpoison.collector.keys import KeyFile
+
+    keys = KeyFile(settings.keys).rotate()
+    typer.echo(f"{settings.keys}: {len(keys)} keys; the newest signs. Restart the collector.")
+
+
+def _forget(settings: Any) -> None:
+    from unpoison.collector.keys import KeyFile
+
+    KeyFile(settings.keys).forget()
+    typer.echo(f"{settings.keys}: one key is left. Restart the collector.")
+
+
+def _run(settings: Any) -> None:
+    """Whoever stops the collector, by Ctrl-C or SIGTERM, means it: that is no failure."""
+    from unpoison.collector.server import run
+
+    with suppress(KeyboardInterrupt, SystemExit):
+        run(settings, _greet)
+
+
+def _greet(address: str, parts: Any) -> None:
+    """Where to look; a new token is shown once, in a link that keeps it out of requests."""
+    if parts.backup is not None:
+        typer.echo(f"The database was brought up to date; a copy of it is {parts.backup}")
+    typer.echo(f"Collector: {address} (API: {address}/openapi.json)")
+    if parts.token is not None:
+        typer.echo(f"Operator token, shown this once: {parts.token}")
+        typer.echo(f"Page for the operator: {address}/#token={parts.token}")

@@ -1,0 +1,113 @@
+"""What a device allows, whatever the collector says."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from numbers import Real
+
+from unpoison.errors import InvalidParameter
+from unpoison.plan_form import category_names, number
+
+MIN_CATEGORIES = 2
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The most that a device spends, and the values that it is ready to be asked for.
+
+    A plan must have exactly this range, or exactly these categories. That is checked without a look
+    at the value, and a number outside the range counts as the nearest end: a device that stayed
+    silent because its value does not fit would tell the collector something about it.
+
+    >>> policy = Policy(low=0, high=10)
+    >>> policy.max_epsilon, policy.lifetime_epsilon
+    (1.0, 8.0)
+    >>> policy.place(7), policy.place(12.5)
+    (7.0, 10.0)
+    >>> Policy(categories=("tea", "coffee")).place("coffee")
+    1.0
+    """
+
+    low: float | None = None
+    high: float | None = None
+    categories: tuple[str, ...] | None = None
+    max_epsilon: float = 1.0
+    """The most that one campaign may spend."""
+    lifetime_epsilon: float = 8.0
+    """The most that all campaigns together may spend."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_epsilon", "lifetime_epsilon"):
+            self._set_number(name)
+            if getattr(self, name) <= 0:
+                raise InvalidParameter(name, "must be positive", getattr(self, name))
+        if self.categories is None:
+            self._check_range()
+        else:
+            self._check_categories()
+
+    def place(self, value: object) -> float:
+        """A number within the range, or the number of a category; faults do not repeat the value.
+
+        >>> Policy(low=0, high=10).place(float("nan"))
+        Traceback (most recent call last):
+            ...
+        unpoison.errors.InvalidParameter: value must be a finite number; received not a number
+        """
+        if self.categories is None:
+            return self._clamped(value)
+        if not isinstance(value, str) or value not in self.categories:
+            raise InvalidParameter("value", "must be one of the policy's categories", "another")
+        return float(self.categories.index(value))
+
+    def _clamped(self, value: object) -> float:
+        number = _float(value)
+        if not math.isfinite(number):
+            kind = "not a number" if math.isnan(number) else "an infinity"
+            raise InvalidParameter("value", "must be a finite number", kind)
+        low, high = self.bounds
+        return min(max(number, low), high)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range; of categories, their first and last number."""
+        if self.low is None or self.high is None:
+            return 0.0, float(len(self.categories or ()) - 1)
+        return self.low, self.high
+
+    def _check_range(self) -> None:
+        if self.low is None or self.high is None:
+            received = f"low {self.low} and high {self.high}"
+            raise InvalidParameter("policy", "needs low and high, or categories", received)
+        self._set_number("low")
+        self._set_number("high")
+        if not 0 < self.high - self.low < math.inf:
+            rule = "must be below high, by a finite difference"
+            raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
+
+    def _check_categories(self) -> None:
+        if self.low is not None or self.high is not None:
+            raise InvalidParameter("low and high", "do not go with categories", "both")
+        names = category_names(self.categories)
+        object.__setattr__(self, "categories", names)
+        if len(names) < MIN_CATEGORIES:
+            raise InvalidParameter("categories", f"must be at least {MIN_CATEGORIES}", len(names))
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
+
+    def _set_number(self, name: str) -> None:
+        object.__setattr__(self, name, number(vars(self), name))
+
+
+def _float(value: object) -> float:
+    """The nearest float, also of whole numbers beyond all floats; NaN for what is no number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return -sys.float_info.max if value < 0 else sys.float_info.max

@@ -1,0 +1,72 @@
+"""Whatever the collector refuses, by cause: one table, one error, one shape over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unpoison.errors import UnpoisonError
+
+CAUSES: dict[str, tuple[int, str]] = {
+    "invalid-request": (422, "The request is not one that this address takes."),
+    "unauthorized": (401, "This needs the operator's token."),
+    "invalid-invite": (403, "There is no such invite, or it has expired."),
+    "invalid-ticket": (403, "This ticket was not issued for this device and campaign."),
+    "ticket-expired": (403, "The ticket has expired: ask for it again."),
+    "not-found": (404, "There is nothing at this address."),
+    "method-not-allowed": (405, "This address does not take this method."),
+    "too-slow": (408, "The request came too slowly."),
+    "invite-used": (409, "The invite was used by another device."),
+    "ticket-used": (409, "Another submission was counted for this ticket."),
+    "campaign-not-open": (409, "The campaign is not open."),
+    "not-enough-users": (409, "Too few users have reported for an estimate."),
+    "wrong-state": (409, "The campaign's state does not allow this."),
+    "too-large": (413, "The request is too large."),
+    "unsupported-media-type": (415, "The body must be application/json."),
+    "wrong-number-of-values": (422, "The ticket is for another number of values."),
+    "out-of-domain": (422, "A value is not a cell of the plan."),
+    "invalid-plan": (422, "The plan cannot be used."),
+    "unknown-tier": (422, "The plan has no such tier."),
+    "rate-limited": (429, "Too many requests from this address: try again later."),
+    "internal": (500, "Something went wrong here; it has been logged."),
+    "unavailable": (503, "The collector cannot store anything now: try again later."),
+}
+"""Each cause with its HTTP status and what it says unless there is more to say."""
+
+RETRY_SECONDS = {"rate-limited": 60, "unavailable": 2}
+
+
+class Fault(UnpoisonError):
+    """A refusal that a client is told about.
+
+    >>> fault = Fault("ticket-used")
+    >>> fault.status, fault.body()["error"]["code"]
+    (409, 'ticket-used')
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        field: str | None = None,
+        status: int | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(code, message, field, status, retry_after)
+        self.code = code
+        self.status = status or CAUSES[code][0]
+        self.message = message or CAUSES[code][1]
+        self.field = field
+        self.retry_after = retry_after or RETRY_SECONDS.get(code)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def error(self) -> dict[str, str]:
+        """What a client reads of it."""
+        field = {} if self.field is None else {"field": self.field}
+        return {"code": self.code, "message": self.message, **field}
+
+    def body(self) -> dict[str, Any]:
+        """The one shape of all errors."""
+        return {"error": self.error}

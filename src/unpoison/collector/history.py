@@ -1,0 +1,145 @@
+"""What the page shows of a campaign: counts, activity, rejections, and estimates over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from unpoison.collector.campaigns import Campaign, Campaigns
+from unpoison.collector.clock import iso
+from unpoison.collector.schema import activity, estimates, invites, rejections, seats
+
+MINUTES = 1440
+ESTIMATES = 500
+
+
+def status(connection: Connection, campaign: Campaign) -> dict[str, Any]:
+    """Everything but the estimate itself.
+
+    >>> from unpoison import Plan
+    >>> from unpoison.collector.campaigns import Campaigns
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> campaign = Campaign.new("Rides", Plan.new("piecewise-integer", low=0, high=9), now=0)
+    >>> with scratch_database() as database, database.writing() as connection:
+    ...     Campaigns.add(connection, campaign)
+    ...     found = status(connection, campaign)
+    >>> found["enrolled"], len(found["groups"]), found["activity"]
+    (0, 5, [])
+    """
+    groups = _groups(connection, campaign)
+    tiers = range(len(campaign.plan.all_tiers))
+    firsts = {campaign.plan.tier_groups(tier)[0] for tier in tiers}
+    users = [each for each in groups if not campaign.baseline or each["group"] in firsts]
+    parts = {
+        "enrolled": sum(each["enrolled"] for each in users),
+        "submissions": sum(each["submissions"] for each in users),
+        "reports": sum(each["submissions"] * each["reports_each"] for each in groups),
+        "invites": _invites(connection, campaign),
+        "groups": groups,
+        "activity": _activity(connection, campaign),
+        "rejections": _rejections(connection, campaign),
+        "estimates": _estimates(connection, campaign),
+    }
+    return {**campaign.full(), **parts, "version": _version(campaign, parts)}
+
+
+def _groups(connection: Connection, campaign: Campaign) -> list[dict[str, Any]]:
+    mine = select(seats).where(seats.c.campaign == campaign.id).order_by(seats.c.group_number)
+    plan = campaign.plan
+    return [
+        {
+            "group": row.group_number,
+            "tier": plan.tier_of(row.group_number),
+            "epsilon": plan.all_groups[row.group_number].epsilon,
+            "reports_each": plan.all_groups[row.group_number].reports,
+            "enrolled": row.enrolled,
+            "submissions": row.submissions,
+        }
+        for row in connection.execute(mine)
+    ]
+
+
+def _invites(connection: Connection, campaign: Campaign) -> dict[str, int]:
+    counts = select(func.count(), func.count(invites.c.ticket))
+    issued, used = connection.execute(counts.where(invites.c.campaign == campaign.id)).one()
+    return {"issued": issued, "used": used}
+
+
+def _activity(connection: Connection, campaign: Campaign) -> list[dict[str, Any]]:
+    mine = select(activity).where(activity.c.campaign == campaign.id)
+    rows = connection.execute(mine.order_by(activity.c.minute.desc()).limit(MINUTES)).all()
+    return [
+        {"at": iso(row.minute), "enrolled": row.enrolled, "submissions": row.submissions}
+        for row in reversed(rows)
+    ]
+
+
+def _rejections(connection: Connection, campaign: Campaign) -> list[dict[str, Any]]:
+    mine = select(rejections).where(rejections.c.campaign == campaign.id)
+    rows = connection.execute(mine.order_by(rejections.c.count.desc(), rejections.c.cause))
+    return [{"cause": row.cause, "count": row.count} for row in rows]
+
+
+def _estimates(connection: Connection, campaign: Campaign) -> list[dict[str, Any]]:
+    mine = select(estimates).where(estimates.c.campaign == campaign.id)
+    rows = connection.execute(mine.order_by(estimates.c.id.desc()).limit(ESTIMATES)).all()
+    return [
+        {
+            "at": iso(row.at),
+            "users": row.users,
+            "method": row.method,
+            "mean": row.mean,
+            "interval": None if row.low is None else [row.low, row.high],
+            "byzantine_fraction": row.byzantine_fraction,
+            "verdict": row.verdict,
+        }
+        for row in reversed(rows)
+    ]
+
+
+def _version(campaign: Campaign, parts: dict[str, Any]) -> str:
+    """A short text that changes whenever anything does."""
+    rejected = sum(each["count"] for each in parts["rejections"])
+    made = [each["at"] for each in parts["estimates"][-1:]]
+    told = [campaign.state, campaign.closes_at, parts["enrolled"], parts["submissions"], rejected]
+    return "-".join(str(each) for each in [*told, parts["invites"]["issued"], *made])
+
+
+def keep_estimates(
+    connection: Connection, found: Sequence[tuple[str, str]], now: int
+) -> list[None]:
+    """Write down estimates, as (campaign, JSON), of campaigns that still exist, for the page.
+
+    >>> from unpoison import Plan
+    >>> from unpoison.collector.campaigns import Campaigns
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.estimate import Byzantine, Estimate
+    >>> campaign = Campaign.new("Rides", Plan.new("piecewise-integer", low=0, high=9), now=0)
+    >>> text = Estimate("ostrich", 4.5, Byzantine(0.0, "none")).to_json()
+    >>> with scratch_database() as database, database.writing() as connection:
+    ...     Campaigns.add(connection, campaign)
+    ...     kept = keep_estimates(connection, [(campaign.id, text)], 60)
+    ...     status(connection, campaign)["estimates"][0]["mean"]
+    4.5
+    """
+    for campaign, text in found:
+        if Campaigns.find(connection, campaign) is None:
+            continue
+        keys = json.loads(text)
+        low, high = keys["interval"] or (None, None)
+        row = {
+            "campaign": campaign,
+            "at": now,
+            "users": int(keys["users"]),
+            "method": keys["method"],
+            "mean": keys.get("mean"),
+            "low": low,
+            "high": high,
+            "byzantine_fraction": keys["byzantine"]["fraction"],
+            "verdict": keys["verdict"],
+        }
+        connection.execute(insert(estimates), row)
+    return [None] * len(found)

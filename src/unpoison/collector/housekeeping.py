@@ -1,0 +1,97 @@
+"""What goes on by itself: closing, adding up, estimating for the page, and forgetting."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from unpoison.collector.analysis import Question
+from unpoison.collector.campaigns import OPEN, Campaign, Campaigns
+from unpoison.collector.faults import Fault
+from unpoison.collector.retention import forget_old
+from unpoison.collector.tallies import Tallies
+
+if TYPE_CHECKING:
+    from unpoison.collector.service import Collector
+
+TIDY_SECONDS = 1.0
+FORGET_SECONDS = 60.0
+DAY = 86400
+log = logging.getLogger("unpoison.collector")
+
+
+class Housekeeper:
+    """Three tasks beside the requests; a fault in one is logged, and it goes on.
+
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.service import Collector
+    >>> from unpoison.collector.settings import Settings
+    >>> async def tidy_once() -> None:
+    ...     with scratch_database() as database:
+    ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
+    ...             await Housekeeper(collector).tidy()
+    >>> asyncio.run(tidy_once())
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Housekeeper:
+        every = self.collector.settings.estimate_every
+        for task, seconds in ((self.tidy, TIDY_SECONDS), (self.estimate, every)):
+            self._start(task, seconds)
+        self._start(self.forget, FORGET_SECONDS)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stack.aclose()
+
+    def _start(self, task: Callable[[], Awaitable[None]], seconds: float) -> None:
+        self.stack.push_async_callback(_stopped, asyncio.create_task(_forever(task, seconds)))
+
+    async def tidy(self) -> None:
+        """Write rejections down, close what is due, and add tallies up."""
+        collector = self.collector
+        await collector.write_rejections()
+        now = collector.clock.now()
+        if await collector.writer.call(lambda connection: Campaigns.close_due(connection, now)):
+            collector.recent.forget()
+        for campaign in await self._open_campaigns():
+            await collector.writer.call(partial(Tallies.compact, campaign=campaign))
+
+    async def estimate(self) -> None:
+        """An estimate for the page, where there is news and enough of it."""
+        for campaign in await self._open_campaigns():
+            with suppress(Fault):
+                await self.collector.estimate(campaign.id, Question())
+
+    async def forget(self) -> None:
+        """Drop the values of old submissions."""
+        collector = self.collector
+        before = collector.clock.now() - int(collector.settings.keep_submissions * DAY)
+        while await collector.writer.call(lambda connection: forget_old(connection, before)):
+            await asyncio.sleep(0)
+
+    async def _open_campaigns(self) -> list[Campaign]:
+        found = await self.collector.recent.get("campaigns", Campaigns.all)
+        return [campaign for campaign, _, _ in found if campaign.state == OPEN]
+
+
+async def _forever(task: Callable[[], Awaitable[None]], seconds: float) -> None:
+    while True:
+        try:
+            await task()
+        except Exception as fault:
+            log.error("housekeeping failed", extra={"fault": type(fault).__name__})
+        await asyncio.sleep(seconds)
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,1 @@
+"""The collector's face: routes, pages, and what stands guard before them."""

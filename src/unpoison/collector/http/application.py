@@ -1,0 +1,69 @@
+"""The application: routes around one collector, behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from unpoison._version import __version__
+from unpoison.collector.http import devices, operations, operators
+from unpoison.collector.http.errors import add_handlers
+from unpoison.collector.http.guard import Guard
+from unpoison.collector.http.pages import add_pages
+from unpoison.collector.service import Collector
+
+DESCRIPTION = "Campaigns under local differential privacy that survive colluding poisoners."
+
+
+def application_of(collector: Collector) -> Guard:
+    """The ASGI application of a collector, which it opens and closes.
+
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.settings import Settings
+    >>> with scratch_database() as database:
+    ...     application = application_of(Collector(Settings.load(), database, ["a key"]))
+    >>> "/v1/campaigns/{campaign}/reports" in routes_of(application).openapi()["paths"]
+    True
+    """
+
+    @asynccontextmanager
+    async def lifespan(application: FastAPI) -> AsyncIterator[None]:
+        async with collector:
+            yield
+
+    inner = FastAPI(
+        title="unpoison collector",
+        description=DESCRIPTION,
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    inner.state.collector = collector
+    add_handlers(inner)
+    for part in (devices, operators, operations):
+        inner.include_router(part.router)
+    add_pages(inner)
+    if collector.settings.allowed_origins:
+        inner.add_middleware(
+            CORSMiddleware,
+            allow_origins=collector.settings.allowed_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["content-type"],
+        )
+    return Guard(inner, collector.metrics, collector.settings.request_seconds)
+
+
+def routes_of(guard: Guard) -> FastAPI:
+    """The application behind a guard.
+
+    >>> routes_of(Guard(FastAPI(), Collector.__new__(Collector), 1.0)).title
+    'FastAPI'
+    """
+    inner = guard.application
+    if not isinstance(inner, FastAPI):
+        raise TypeError("there is no application behind this guard")
+    return inner

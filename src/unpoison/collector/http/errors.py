@@ -1,0 +1,89 @@
+"""Every error leaves in one shape, and none repeats what came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from unpoison.collector.faults import CAUSES, Fault
+
+BY_STATUS = {404: "not-found", 405: "method-not-allowed"}
+OF_BODIES = ("too-slow", "too-large", "unsupported-media-type")
+"""What can be wrong with a body before it is looked at."""
+
+
+def refusal(fault: Fault) -> JSONResponse:
+    """A fault as an answer.
+
+    >>> refusal(Fault("rate-limited")).headers["retry-after"]
+    '60'
+    """
+    wait = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+    login = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else {}
+    return JSONResponse(fault.body(), fault.status, headers={**wait, **login})
+
+
+def validation_fault(fault: RequestValidationError) -> Fault:
+    """The first thing that is wrong with a body or a parameter, without what it was.
+
+    >>> said = [{"type": "missing", "loc": ("body", "values"), "msg": "Field required"}]
+    >>> validation_fault(RequestValidationError(said)).error
+    {'code': 'invalid-request', 'message': 'values: Field required.', 'field': 'values'}
+    """
+    first: dict[str, Any] = fault.errors()[0]
+    if first["type"] == "json_invalid":
+        return Fault("invalid-request", "The body is not JSON.", status=400)
+    field = ".".join(str(part) for part in first["loc"][1:])
+    message = f"{field}: {first['msg']}." if field else f"{first['msg']}."
+    return Fault("invalid-request", message, field or None)
+
+
+def add_handlers(application: FastAPI) -> None:
+    """Make an application answer in this shape.
+
+    >>> add_handlers(FastAPI())
+    """
+
+    async def told(_: Request, fault: Exception) -> JSONResponse:
+        return refusal(fault if isinstance(fault, Fault) else Fault("internal"))
+
+    async def invalid(_: Request, fault: Exception) -> JSONResponse:
+        known = isinstance(fault, RequestValidationError)
+        return refusal(validation_fault(fault) if known else Fault("internal"))  # type: ignore[arg-type]
+
+    async def by_status(_: Request, fault: Exception) -> JSONResponse:
+        status = fault.status_code if isinstance(fault, HTTPException) else 500
+        code = BY_STATUS.get(status, "invalid-request")
+        message = "The body is not JSON." if status == 400 else CAUSES[code][1]
+        answer = refusal(Fault(code, message, status=status))
+        answer.headers.update(getattr(fault, "headers", None) or {})
+        return answer
+
+    application.add_exception_handler(Fault, told)
+    application.add_exception_handler(RequestValidationError, invalid)
+    application.add_exception_handler(HTTPException, by_status)
+    application.add_exception_handler(Exception, told)
+
+
+def responses(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """What a route's description says of its refusals.
+
+    >>> list(responses("ticket-used"))
+    [409]
+    """
+    from unpoison.collector.http.models import ErrorBody
+
+    found: dict[int | str, dict[str, Any]] = {}
+    if "invalid-request" in codes:
+        found[400] = {"model": ErrorBody, "description": "invalid-request (no JSON)"}
+        codes += OF_BODIES
+    for code in codes:
+        status = CAUSES[code][0]
+        known = found.get(status, {}).get("description", "")
+        text = f"{known}, {code}" if known else code
+        found[status] = {"model": ErrorBody, "description": text}
+    return found

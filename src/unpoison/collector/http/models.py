@@ -1,0 +1,221 @@
+"""Bodies of requests and answers: unknown keys are errors, and no number is guessed from text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field, StrictBool, StrictInt
+
+from unpoison.collector.campaigns import DEFAULT_MIN_USERS
+
+Device = Annotated[
+    str,
+    Field(
+        pattern="^[0-9a-f]{64}$",
+        description="32 random bytes as hex digits, made by the device for this campaign alone.",
+    ),
+]
+TicketText = Annotated[str, Field(min_length=1, max_length=1024, description="As it was given.")]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+End = Annotated[AwareDatetime, Field(lt=datetime(9999, 1, 1, tzinfo=UTC))]
+MOST_VALUES = 2**16
+MOST_SUBMISSIONS = 10_000
+MOST_INVITES = 100_000
+
+
+class Body(BaseModel):
+    """What every body shares. Lists stop at their first fault: a body could have millions.
+
+    >>> Body.model_config["extra"]
+    'forbid'
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    most_keys: ClassVar[int] = 100
+
+
+class EnrolBody(Body):
+    """A device asks for its ticket.
+
+    >>> EnrolBody(device="ab" * 32).tier
+    0
+    """
+
+    device: Device
+    invite: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    tier: Annotated[StrictInt, Field(ge=0, le=1000)] = 0
+
+
+class SubmissionBody(Body):
+    """A ticket's reports: cell numbers, group after group.
+
+    >>> SubmissionBody(ticket="t", device="ab" * 32, values=[3]).values
+    [3]
+    """
+
+    ticket: TicketText
+    device: Device
+    values: Annotated[list[StrictInt], Field(max_length=MOST_VALUES), FailFast()]
+
+
+class BatchBody(Body):
+    """Submissions that a gateway has gathered.
+
+    >>> BatchBody(submissions=[]).submissions
+    []
+    """
+
+    most_keys: ClassVar[int] = 1 + 3 * MOST_SUBMISSIONS
+    submissions: Annotated[list[SubmissionBody], Field(max_length=MOST_SUBMISSIONS), FailFast()]
+
+
+class CampaignBody(Body):
+    """A campaign to create.
+
+    >>> CampaignBody(name="Rides", plan={}).access
+    'invite'
+    """
+
+    name: Name
+    plan: Annotated[dict[str, Any], Field(description="A plan in its short or full form.")]
+    access: Literal["invite", "open"] = "invite"
+    min_users: Annotated[StrictInt, Field(ge=1, le=10**12)] = DEFAULT_MIN_USERS
+    closes_at: End | None = None
+    open: StrictBool = False
+
+
+class ExtendBody(Body):
+    """When a campaign is to end; null for never.
+
+    >>> ExtendBody(closes_at=None).closes_at
+    """
+
+    closes_at: End | None
+
+
+class InvitesBody(Body):
+    """How many invites, and for how many days they are valid.
+
+    >>> InvitesBody().count
+    1
+    """
+
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_INVITES)] = 1
+    days: Annotated[float, Field(gt=0, le=3650, strict=True)] | None = None
+
+
+class ErrorDetail(BaseModel):
+    """Why a request was refused.
+
+    >>> ErrorDetail(code="ticket-used", message="…").field
+    """
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+class ErrorBody(BaseModel):
+    """The one shape of all errors.
+
+    >>> ErrorBody(error=ErrorDetail(code="not-found", message="…")).error.code
+    'not-found'
+    """
+
+    error: ErrorDetail
+
+
+class GroupPart(BaseModel):
+    """A group that a ticket is for.
+
+    >>> GroupPart(group=2, reports=4).reports
+    4
+    """
+
+    group: int
+    reports: int
+
+
+class TicketAnswer(BaseModel):
+    """A ticket with what it says.
+
+    >>> sorted(TicketAnswer.model_fields)[:2]
+    ['campaign', 'expires_at']
+    """
+
+    ticket: str
+    campaign: str
+    fingerprint: str
+    tier: int
+    groups: list[GroupPart]
+    expires_at: str
+
+
+class Accepted(BaseModel):
+    """The submission is stored and counted, now or before.
+
+    >>> Accepted().status
+    'accepted'
+    """
+
+    status: Literal["accepted"] = "accepted"
+
+
+class Refused(BaseModel):
+    """One submission of a batch was refused.
+
+    >>> Refused(error=ErrorDetail(code="ticket-used", message="…")).status
+    'refused'
+    """
+
+    status: Literal["refused"] = "refused"
+    error: ErrorDetail
+
+
+class BatchAnswer(BaseModel):
+    """One result a submission, in their order.
+
+    >>> BatchAnswer(results=[Accepted()]).results[0].status
+    'accepted'
+    """
+
+    results: list[Accepted | Refused]
+
+
+class CampaignAnswer(BaseModel):
+    """A campaign as devices see it.
+
+    >>> "plan" in CampaignAnswer.model_fields
+    True
+    """
+
+    id: str
+    name: str
+    state: Literal["draft", "open", "closed"]
+    access: Literal["invite", "open"]
+    plan: dict[str, Any]
+    fingerprint: str
+    closes_at: str | None
+
+
+class OperatorCampaign(CampaignAnswer):
+    """A campaign as its operator sees it.
+
+    >>> "notice" in OperatorCampaign.model_fields
+    True
+    """
+
+    created_at: str
+    min_users: int
+    notice: str | None = None
+
+
+class Invites(BaseModel):
+    """Codes that are shown once.
+
+    >>> Invites(invites=["…"]).invites
+    ['…']
+    """
+
+    invites: list[str]

@@ -1,0 +1,35 @@
+"""Health, readiness and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from unpoison.collector.faults import Fault
+from unpoison.collector.http.access import Service
+from unpoison.collector.http.errors import responses
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process lives."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", responses=responses("unavailable"))
+async def readyz(collector: Service) -> dict[str, str]:
+    """The database can be written to, and the queue has room."""
+    full = collector.writer.waiting >= collector.settings.queue_size
+    if full or not await asyncio.to_thread(collector.database.answers):
+        raise Fault("unavailable")
+    return {"status": "ok"}
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(collector: Service) -> Response:
+    """What Prometheus reads."""
+    return Response(collector.metrics.text(), media_type=CONTENT_TYPE_LATEST)

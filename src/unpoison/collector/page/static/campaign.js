@@ -1,0 +1,126 @@
+/** The page of one campaign: asks for its status, and hands it to the parts that show it. */
+
+import { notice, showActions, startActions } from "./actions.js";
+import { showActivity } from "./activity.js";
+import { announce } from "./announce.js";
+import { ask, campaignPath } from "./api.js";
+import { showDistribution } from "./distribution.js";
+import { byId, element, setAttribute, setText, show } from "./dom.js";
+import { estimateFeed } from "./estimate-feed.js";
+import { describeFields } from "./field-errors.js";
+import { zone } from "./format.js";
+import { showFreshness } from "./freshness.js";
+import { showFrequencies } from "./frequencies.js";
+import { showGroups } from "./groups.js";
+import { hideEstimate, showEstimate, showEstimateError, showProgress } from "./headline.js";
+import { showHistograms } from "./histograms.js";
+import { showHistory } from "./history.js";
+import { poll } from "./live.js";
+import { methodsFor, statisticsFor } from "./methods.js";
+import { showPlan, startDownloads } from "./plan-view.js";
+import { demandToken, showRefusal } from "./refusal.js";
+import { showRejections } from "./rejections.js";
+import { onToken, startTokenPanel } from "./token-panel.js";
+import { accessWord, closingWord, stateWord } from "./words.js";
+
+const EVERY = 2_000;
+const PATIENCE = 15_000;
+const NOTICE = "unpoison-notice";
+
+const campaign = document.body.dataset.campaign;
+let status = null;
+
+const feed = estimateFeed(campaign, { onEstimate: showAnswer, onError: showNoAnswer });
+
+async function refresh() {
+  const news = await ask(campaignPath(campaign, "/status"), { patience: PATIENCE });
+  if (news.version !== status?.version) showStatus(news);
+  feed.heed(status);
+}
+
+function showStatus(news) {
+  const before = status?.state;
+  status = news;
+  if (before && before !== status.state)
+    announce(`The campaign is now ${status.state}.`, { urgent: true });
+  setText(byId("campaign-name"), status.name);
+  document.title = `${status.name} · unpoison`;
+  showFacts();
+  showActions(status);
+  show(byId("campaign"), true);
+  showProgress(status);
+  offerMethods();
+  for (const part of [showGroups, showActivity, showRejections, showPlan]) part(status);
+  showHistory(status, byId("method").value);
+}
+
+function showFacts() {
+  show(byId("campaign-facts"), true);
+  setText(byId("campaign-state"), stateWord(status.state));
+  setAttribute(byId("campaign-state"), "data-state", status.state);
+  setText(byId("campaign-access"), accessWord(status.access));
+  setText(byId("campaign-closes"), closingWord(status));
+  show(byId("report-link"), status.state === "open");
+}
+
+/** The choice of method and statistic, once the plan is known. */
+function offerMethods() {
+  show(byId("methods"), status.submissions >= status.min_users);
+  if (byId("method").options.length) return;
+  for (const [id, offers] of [
+    ["method", methodsFor(status.plan)],
+    ["statistic", statisticsFor(status.plan)],
+  ]) {
+    byId(id).append(...offers.map(([value, words]) => element("option", { value }, words)));
+    byId(id).addEventListener("change", choose);
+  }
+  choose();
+}
+
+function choose() {
+  byId("headline").setAttribute("aria-busy", "true");
+  feed.choose(`method=${encodeURIComponent(byId("method").value)}&${byId("statistic").value}`);
+  showHistory(status, byId("method").value);
+}
+
+function showAnswer(estimate) {
+  byId("headline").removeAttribute("aria-busy");
+  showEstimate(status.plan, estimate);
+  showFrequencies(estimate);
+  showDistribution(estimate);
+  showHistograms(status.plan, estimate);
+}
+
+function showNoAnswer(error) {
+  byId("headline").removeAttribute("aria-busy");
+  showEstimateError(error);
+  if (error.status === 422 || error.code === "not-enough-users") {
+    hideEstimate();
+    for (const id of ["frequencies", "distribution", "histograms"]) show(byId(id), false);
+  }
+}
+
+function onState(state, error) {
+  showFreshness(state, error);
+  showRefusal(state === "stopped" ? error : null);
+  if (state === "stopped") show(byId("campaign"), false);
+  else if (status) show(byId("campaign"), true);
+}
+
+function showWaitingNotice() {
+  const words = sessionStorage.getItem(NOTICE);
+  sessionStorage.removeItem(NOTICE);
+  if (words) notice(words);
+}
+
+startTokenPanel();
+const polling = poll(refresh, { every: EVERY, onState });
+startActions(campaign, { onChange: polling.now, onRefused: demandToken });
+startDownloads(campaign, demandToken);
+onToken(() => {
+  if (status) showActions(status);
+  polling.now();
+});
+for (const place of document.querySelectorAll(".zone")) place.textContent = zone();
+describeFields(document);
+showWaitingNotice();

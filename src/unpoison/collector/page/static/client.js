@@ -1,0 +1,553 @@
+/**
+ * Reports one value to an unpoison collector under local differential privacy, from a browser.
+ *
+ *     import { report } from "/client.js";
+ *     await report({ campaign: "k3v9x2m4q7w1", value: 28800, policy: { low: 0, high: 86400 } });
+ *
+ * The collector is not trusted. Its plan and ticket are held against the page's own policy, the
+ * report is drawn here in integer arithmetic, and what was drawn and spent is written down before
+ * anything is sent. The value itself never leaves this file.
+ */
+
+const OUTSIDE_WEIGHT = 2n ** 24n;
+const FRACTION_BITS = 32n;
+const WORDS = 2n ** 64n;
+const LARGEST_TOTAL = 2n ** 53n;
+const MIN_EPSILON = 1e-4;
+const MAX_EPSILON = 16;
+const MAX_CELLS = 2 ** 20;
+const MAX_GROUPS = 64;
+const MAX_TICKET = 4096;
+const LEDGER = "unpoison-ledger";
+const LEDGER_VERSION = 1;
+const BROKEN_CONNECTION = -1;
+const RETRIED = new Set([BROKEN_CONNECTION, 408, 429, 500, 502, 503, 504]);
+const RENEWED = new Set(["ticket-expired", "invalid-ticket"]);
+const ATTEMPTS = 6;
+const FIRST_WAIT_SECONDS = 0.5;
+const LONGEST_WAIT_SECONDS = 60;
+const TIMEOUT_SECONDS = 30;
+
+/** Why nothing (more) was reported; `code` is the collector's own, or one of this file's. */
+export class ReportError extends Error {
+  name = "ReportError";
+
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+function demand(holds, code, message) {
+  if (!holds) throw new ReportError(code, message);
+}
+
+const isObject = (it) => typeof it === "object" && it !== null && !Array.isArray(it);
+const isName = (it) => typeof it === "string" && it !== "";
+const hasOnly = (it, ...keys) => isObject(it) && Object.keys(it).every((key) => keys.includes(key));
+
+// Budgets are decimals: added and compared exactly as their text says.
+
+function decimal(number) {
+  const parts = /^(\d+)(?:\.(\d+))?(?:e([+-]\d{1,3}))?$/.exec(String(number));
+  if (!parts) throw new RangeError("a budget must be a decimal number");
+  const [, whole, part = "", exponent = "0"] = parts;
+  const places = part.length - Number(exponent);
+  const units = BigInt(whole + part) * 10n ** BigInt(Math.max(0, -places));
+  return { units, places: Math.max(0, places) };
+}
+
+const unitsAt = ({ units, places }, morePlaces) => units * 10n ** BigInt(morePlaces - places);
+
+function sum(decimals) {
+  const places = Math.max(0, ...decimals.map((each) => each.places));
+  return { units: decimals.reduce((all, each) => all + unitsAt(each, places), 0n), places };
+}
+
+function atMost(one, other) {
+  const places = Math.max(one.places, other.places);
+  return unitsAt(one, places) <= unitsAt(other, places);
+}
+
+function decimalText({ units, places }) {
+  const digits = units.toString().padStart(places + 1, "0");
+  const point = digits.length - places;
+  const part = digits.slice(point).replace(/0+$/, "");
+  return digits.slice(0, point) + (part && `.${part}`);
+}
+
+// The mechanism: the integer window family.
+
+/** ⌊2^24 · e^ε⌋: the exponential series, until its lower and upper bound have one floor. */
+export function insideWeight(epsilon) {
+  const { units: top, places } = decimal(epsilon);
+  const bottom = 10n ** BigInt(places);
+  let [power, partial, scale] = [1n, 1n, 1n];
+  for (let count = 1n; ; count += 1n) {
+    power *= top;
+    scale *= bottom * count;
+    partial = partial * bottom * count + power;
+    if (count * bottom <= top) continue;
+    const margin = (count + 1n) * bottom - top;
+    const lower = (OUTSIDE_WEIGHT * partial) / scale;
+    const upper = (OUTSIDE_WEIGHT * (partial * margin + power * top)) / (scale * margin);
+    if (lower === upper) return lower;
+  }
+}
+
+/** Halves go to the even number, as Python and NumPy round. */
+function roundHalfEven(number) {
+  const below = Math.floor(number);
+  const rest = number - below;
+  return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
+}
+
+function piecewiseWindow(epsilon) {
+  const C = 1 / Math.tanh(epsilon / 4);
+  return { width: C - 1, span: 2 * C };
+}
+
+function squareWaveWindow(epsilon) {
+  let numerator = epsilon * Math.exp(epsilon) - Math.expm1(epsilon);
+  let rest = Math.expm1(epsilon) - epsilon;
+  if (epsilon < 0.1) {
+    // The differences above would cancel; these are their series, over epsilon squared.
+    numerator = rest = 0;
+    for (let order = 2, factorial = 2; order < 16; order += 1, factorial *= order) {
+      numerator += (epsilon ** (order - 2) * (order - 1)) / factorial;
+      rest += epsilon ** (order - 2) / factorial;
+    }
+  }
+  const b = numerator / (2 * Math.exp(epsilon) * rest);
+  return { width: 2 * b, span: 1 + b + b };
+}
+
+const MECHANISMS = new Map([
+  ["piecewise-integer", { inputLow: -1, inputWidth: 2, windowOf: piecewiseWindow }],
+  ["square-wave-integer", { inputLow: 0, inputWidth: 1, windowOf: squareWaveWindow }],
+  ["k-rr-integer", { categorical: true }],
+]);
+
+function windowCells(kind, epsilon, cells) {
+  if (kind.categorical) return 1;
+  const { width, span } = kind.windowOf(epsilon);
+  return Math.min(Math.max(1, roundHalfEven((cells * width) / span)), cells - 1);
+}
+
+/** The mechanism of one group of a plan; groups are counted from 0, tier after tier. */
+export function makeMechanism(plan, group) {
+  const { low, high, categories } = plan;
+  const kind = MECHANISMS.get(plan.mechanism);
+  const { epsilon } = groupsOf(plan)[group];
+  const cells = kind.categorical ? categories.length : plan.cells;
+  const window = windowCells(kind, epsilon, cells);
+  const weight = insideWeight(epsilon);
+  const total = BigInt(window) * weight + BigInt(cells - window) * OUTSIDE_WEIGHT;
+  demand(total < LARGEST_TOTAL, "plan-refused", "the plan's total weight must be under 2^53");
+  return { ...kind, low, high, categories, cells, window, insideWeight: weight, total };
+}
+
+/** The window's offset for a value, with 32 fractional bits. */
+export function fixedOffset(mechanism, value) {
+  const { categorical, categories, inputLow, inputWidth, low, high, cells, window } = mechanism;
+  if (categorical) return BigInt(categories.indexOf(value)) << FRACTION_BITS;
+  const share = Math.min(Math.max((value - low) / (high - low), 0), 1);
+  // There and back again: the rounding of Python's normalised input is part of the protocol.
+  const input = inputLow + share * inputWidth;
+  const position = (input - inputLow) / inputWidth;
+  return BigInt(roundHalfEven(position * ((cells - window) * 2 ** 32)));
+}
+
+/** One report: a cell number. `nextWord` gives 64 random bits a call. */
+export function drawCell(mechanism, value, nextWord) {
+  const { total, insideWeight: weight } = mechanism;
+  const window = BigInt(mechanism.window);
+  const fixed = fixedOffset(mechanism, value);
+  const up = nextWord() >> FRACTION_BITS < BigInt.asUintN(Number(FRACTION_BITS), fixed);
+  const offset = (fixed >> FRACTION_BITS) + (up ? 1n : 0n);
+  const limit = WORDS - (WORDS % total);
+  let word = nextWord();
+  while (word >= limit) word = nextWord();
+  const place = word % total;
+  if (place < window * weight) return Number(offset + place / weight);
+  const beyond = (place - window * weight) / OUTSIDE_WEIGHT;
+  return Number(beyond >= offset ? beyond + window : beyond);
+}
+
+/** 64 bits from the browser's cryptographic generator. */
+export function systemWord() {
+  return crypto.getRandomValues(new BigUint64Array(1))[0];
+}
+
+function newSecret() {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// What the page says, checked. Messages name the rule and never the value.
+
+function checkPolicy(policy) {
+  const hold = (holds, message) => demand(holds, "invalid-policy", message);
+  const known = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "categories"];
+  hold(hasOnly(policy, ...known), `policy must be an object with keys of ${known.join(", ")}`);
+  const { maxEpsilon = 1, lifetimeEpsilon = 8, low, high, categories } = policy;
+  const budgets = [maxEpsilon, lifetimeEpsilon];
+  hold(budgets.every((each) => Number.isFinite(each) && each > 0), "budgets must be above 0");
+  const range = [low, high].every(Number.isFinite) && categories === undefined;
+  const names = Array.isArray(categories) && low === undefined && high === undefined;
+  hold(range || names, "policy needs either the numbers low and high, or categories");
+  const twice = names && new Set(categories).size < categories.length;
+  hold(range || (categories.every(isName) && !twice), "categories must be different names");
+  hold(names || (high > low && high - low < Infinity), "low must be below high");
+  return { maxEpsilon, lifetimeEpsilon, low, high, categories };
+}
+
+function checkValue(value, { categories }) {
+  const rule = categories ? "one of the categories" : "a finite number";
+  const holds = categories ? categories.includes(value) : Number.isFinite(value);
+  demand(holds, "invalid-value", `value must be ${rule}`);
+}
+
+function addressOf(collector, campaign) {
+  const named = isName(campaign) && /^[\w-]{1,64}$/.test(campaign);
+  demand(named, "invalid-request", "campaign must be the id of a campaign");
+  demand(/^https?:\/\/[\w[]/.test(collector), "invalid-request", "collector must be a web address");
+  const { origin, pathname } = new URL(collector);
+  return `${origin}${pathname.replace(/\/+$/, "")}/v1/campaigns/${campaign}`;
+}
+
+// What the collector says, checked.
+
+const holdPlan = (holds, message) => demand(holds, "plan-refused", message);
+const holdTicket = (holds, message) => demand(holds, "ticket-refused", message);
+const tiersOf = (plan) => [plan, ...(plan.tiers ?? [])];
+const groupsOf = (plan) => tiersOf(plan).flatMap((tier) => tier.groups);
+const isBudget = (it) => typeof it === "number" && it >= MIN_EPSILON && it <= MAX_EPSILON;
+const isSome = (it) => Array.isArray(it) && it.length > 0 && it.length <= MAX_GROUPS;
+
+function spentBy({ epsilon, reports }) {
+  const { units, places } = decimal(epsilon);
+  return { units: units * BigInt(reports), places };
+}
+
+function isGroup(it) {
+  const whole = hasOnly(it, "epsilon", "reports", "share") && Number.isSafeInteger(it.reports);
+  return whole && it.reports > 0 && isBudget(it.epsilon) && it.share > 0 && it.share <= 1;
+}
+
+function checkTier({ epsilon, groups }, protocol) {
+  holdPlan(isBudget(epsilon), "the plan's epsilon must be in [0.0001, 16]");
+  holdPlan(isSome(groups) && groups.every(isGroup), "the plan's groups are malformed");
+  const pair = groups.length === 2 && groups.every(({ reports }) => reports === 1);
+  holdPlan(protocol === "dap" || pair, "a baseline plan has two groups with one report each");
+  const spent = groups.map(spentBy);
+  const perUser = protocol === "dap" ? spent : [sum(spent)];
+  const within = perUser.every((each) => atMost(each, decimal(epsilon)));
+  holdPlan(within, "the plan's groups spend more than its epsilon");
+}
+
+function checkDomain(plan, { low, high, categories }) {
+  const { categories: names, cells = names?.length } = plan;
+  const same = JSON.stringify(names) === JSON.stringify(categories);
+  holdPlan(same, "the plan's categories are not the policy's");
+  holdPlan(plan.low === low && plan.high === high, "the plan's range is not the policy's");
+  const { categorical } = MECHANISMS.get(plan.mechanism);
+  holdPlan(Boolean(categorical) === Boolean(names), "the plan's mechanism is for another domain");
+  const whole = Number.isSafeInteger(cells) && cells >= 2 && cells <= MAX_CELLS;
+  holdPlan(whole && cells === (names?.length ?? cells), "the plan's number of cells is not valid");
+}
+
+function checkPlan(plan, policy) {
+  const own = ["mechanism", "protocol", "low", "high", "categories", "cells", "tiers"];
+  const ofTiers = ["epsilon", "min_epsilon", "groups"];
+  holdPlan(hasOnly(plan, ...own, ...ofTiers), "the plan has unknown keys");
+  holdPlan(MECHANISMS.has(plan.mechanism), "the plan's mechanism is not one for devices");
+  holdPlan(["dap", "baseline"].includes(plan.protocol), "the plan's protocol is unknown");
+  checkDomain(plan, policy);
+  const { tiers = [] } = plan;
+  const few = Array.isArray(tiers) && tiers.length <= MAX_GROUPS;
+  holdPlan(few && tiers.every((it) => hasOnly(it, ...ofTiers)), "the plan's tiers are malformed");
+  tiersOf(plan).forEach((tier) => checkTier(tier, plan.protocol));
+  groupsOf(plan).forEach((_, group) => makeMechanism(plan, group));
+}
+
+function checkOffer(offer, campaign, policy) {
+  holdPlan(offer.id === campaign, "the answer is about another campaign");
+  holdPlan(isName(offer.fingerprint), "the plan has no fingerprint");
+  checkPlan(offer.plan, policy);
+  demand(offer.state === "open", "campaign-not-open", "the campaign is not open");
+}
+
+/** What a ticket may say of the tier's groups. */
+function assignments(plan, tier) {
+  const before = tiersOf(plan).slice(0, tier);
+  const first = before.reduce((count, { groups }) => count + groups.length, 0);
+  return tiersOf(plan)[tier].groups.map(({ reports }, i) => ({ group: first + i, reports }));
+}
+
+function checkTicket(answer, { id, plan, fingerprint }, tier) {
+  const { ticket, groups } = answer;
+  holdTicket(isName(ticket) && ticket.length <= MAX_TICKET, "the ticket is malformed");
+  holdTicket(answer.campaign === id, "the ticket is for another campaign");
+  holdTicket(answer.fingerprint === fingerprint, "the ticket is for another plan");
+  holdTicket(answer.tier === tier, "the ticket is for another tier");
+  holdTicket(isSome(groups) && groups.every(isObject), "the ticket's groups are malformed");
+  const possible = assignments(plan, tier);
+  const own = groups.map(({ group, reports }) =>
+    possible.find((it) => it.group === group && it.reports === reports));
+  const count = plan.protocol === "baseline" ? possible.length : 1;
+  const right = own.length === count && own.every(isObject) && new Set(own).size === count;
+  holdTicket(right, "the ticket's groups are not the plan's");
+  return { ticket, groups: own };
+}
+
+// Budgets that the page allows.
+
+function limitExceeded(spending, elsewhere, { maxEpsilon, lifetimeEpsilon }) {
+  if (!atMost(spending, decimal(maxEpsilon))) return "maxEpsilon";
+  return atMost(sum([elsewhere, spending]), decimal(lifetimeEpsilon)) ? null : "lifetimeEpsilon";
+}
+
+function checkBudget(spending, elsewhere, policy) {
+  const limit = limitExceeded(spending, elsewhere, policy);
+  demand(limit === null, "budget-exceeded", `the report would spend more than ${limit}`);
+}
+
+/** The tier with the largest budget that the page allows. */
+function chooseTier(plan, elsewhere, policy) {
+  const budgets = tiersOf(plan).map(({ epsilon }) => epsilon);
+  checkBudget(decimal(Math.min(...budgets)), elsewhere, policy);
+  const allowed = budgets.filter((it) => limitExceeded(decimal(it), elsewhere, policy) === null);
+  return budgets.indexOf(Math.max(...allowed));
+}
+
+// The ledger: what was drawn and spent, for every campaign that this storage knows.
+
+function openDatabase() {
+  return new Promise((resolve, reject) => {
+    const opening = indexedDB.open(LEDGER, 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore(LEDGER);
+    opening.onsuccess = () => resolve(opening.result);
+    opening.onerror = () => reject(opening.error);
+  });
+}
+
+function changeInside(transaction, update) {
+  return new Promise((resolve, reject) => {
+    let fault = null;
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(fault ?? transaction.error);
+    const store = transaction.objectStore(LEDGER);
+    const reading = store.get(LEDGER);
+    reading.onsuccess = () => {
+      try {
+        const text = update(reading.result ?? null);
+        if (text !== null) store.put(text, LEDGER);
+      } catch (error) {
+        fault = error;
+        transaction.abort();
+      }
+    };
+  });
+}
+
+/**
+ * The browser's database: its transactions let one tab at a time read and write. localStorage
+ * would not do, even with a lock: a tab may read it before it sees what another has written.
+ */
+const ownStorage = {
+  async change(update) {
+    const database = await openDatabase();
+    try {
+      const strictly = { durability: "strict" };
+      await changeInside(database.transaction(LEDGER, "readwrite", strictly), update);
+    } finally {
+      database.close();
+    }
+  },
+};
+
+const spentOverall = (campaigns) =>
+  sum(Object.values(campaigns).map(({ epsilon = 0 }) => decimal(epsilon)));
+
+/** A ledger that cannot be read is no empty one: it might have been spent. */
+function readLedger(text) {
+  if (text === null) return {};
+  const { version, campaigns } = JSON.parse(text);
+  demand(version === LEDGER_VERSION && isObject(campaigns), "storage", "the ledger is malformed");
+  return campaigns;
+}
+
+/** A campaign's ledger: replaces its entry; resolves to it, and to what is spent elsewhere. */
+function ledgerOf(storage, key) {
+  return async (next = (entry) => entry) => {
+    let outcome;
+    const update = (text) => {
+      const { [key]: before = {}, ...others } = readLedger(text);
+      const elsewhere = spentOverall(others);
+      const entry = next(before, elsewhere);
+      outcome = { entry, elsewhere };
+      const campaigns = { ...others, [key]: entry };
+      return entry === before ? null : JSON.stringify({ version: LEDGER_VERSION, campaigns });
+    };
+    try {
+      await storage.change(update);
+    } catch (fault) {
+      if (fault instanceof ReportError) throw fault;
+      throw new ReportError("storage", "the ledger can be neither read nor written");
+    }
+    return outcome;
+  };
+}
+
+// The collector's HTTP interface.
+
+const sleepFor = (seconds) => new Promise((wake) => { setTimeout(wake, 1000 * seconds); });
+
+function secondsToWait(attempt, retryAfter) {
+  const jitter = Number(systemWord() >> 11n) / 2 ** 53;
+  return Math.max(retryAfter, (FIRST_WAIT_SECONDS * 2 ** attempt * (1 + jitter)) / 2);
+}
+
+function secondsOf(retryAfter) {
+  const date = (Date.parse(retryAfter) - Date.now()) / 1000;
+  return Math.max(0, /^\d+$/.test(retryAfter) ? Number(retryAfter) : date) || 0;
+}
+
+function readAnswer({ status, text }) {
+  let body = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Refused below.
+  }
+  if (status === 200 && isObject(body)) return body;
+  const named = body?.error?.code;
+  const code = isName(named) && /^[a-z-]{1,40}$/.test(named) ? named : "answer-refused";
+  throw new ReportError(code, `the collector refused with ${code} (status ${status})`);
+}
+
+async function askOnce(fetch, address, request) {
+  try {
+    const signal = AbortSignal.timeout(1000 * TIMEOUT_SECONDS);
+    const bare = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "manual" };
+    const response = await fetch(address, { cache: "no-store", ...bare, ...request, signal });
+    const { status, headers } = response;
+    const retryAfter = secondsOf(headers.get("Retry-After"));
+    return { status, retryAfter, text: await response.text() };
+  } catch {
+    return { status: BROKEN_CONNECTION, retryAfter: 0 };
+  }
+}
+
+/** Asks until there is an answer that counts; every attempt is the identical request. */
+function collectorAt(address, fetch, sleep) {
+  return async (path, body) => {
+    const headers = { "Content-Type": "application/json" };
+    const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : {};
+    for (let attempt = 0; ; attempt += 1) {
+      const answer = await askOnce(fetch, address + path, request);
+      if (!RETRIED.has(answer.status)) return readAnswer(answer);
+      const wait = secondsToWait(attempt, answer.retryAfter);
+      const again = attempt + 1 < ATTEMPTS && wait <= LONGEST_WAIT_SECONDS;
+      demand(again, "unavailable", "the collector does not answer now; try again later");
+      await sleep(wait);
+    }
+  };
+}
+
+// The protocol.
+
+function drawCells(plan, groups, value) {
+  return groups.flatMap(({ group, reports }) => {
+    const mechanism = makeMechanism(plan, group);
+    return Array.from({ length: reports }, () => drawCell(mechanism, value, systemWord));
+  });
+}
+
+/** A secret for this campaign alone and a tier; once there, they stay. */
+function prepare(ledger, { plan, fingerprint }, policy) {
+  return ledger((entry, elsewhere) => {
+    if (entry.accepted) return entry;
+    if (!entry.device) {
+      return { device: newSecret(), fingerprint, tier: chooseTier(plan, elsewhere, policy) };
+    }
+    const same = entry.fingerprint === fingerprint && entry.tier < tiersOf(plan).length;
+    holdPlan(same, "the plan has changed since this device enrolled");
+    checkBudget(decimal(tiersOf(plan)[entry.tier].epsilon), elsewhere, policy);
+    return entry;
+  });
+}
+
+async function enrol(ask, ledger, { campaign, invite, policy }) {
+  const offer = await ask("");
+  checkOffer(offer, campaign, policy);
+  const { plan, access } = offer;
+  demand(access === "open" || isName(invite), "invalid-invite", "the campaign needs an invite");
+  const { device, tier, accepted } = (await prepare(ledger, offer, policy)).entry;
+  if (accepted) return {};
+  const proof = access === "open" ? {} : { invite };
+  const answer = await ask("/tickets", { device, ...proof, tier });
+  return { plan, device, ...checkTicket(answer, offer, tier) };
+}
+
+/** Writes down cells and spending, unless that was done before: nobody draws twice. */
+function draw(ledger, { plan, device, ticket, groups }, value, policy) {
+  return ledger((entry, elsewhere) => {
+    if (entry.epsilon) return entry;
+    demand(entry.device === device, "storage", "the ledger has lost this device; try again");
+    const all = groupsOf(plan);
+    const spending = sum(groups.map(({ group }) => spentBy(all[group])));
+    checkBudget(spending, elsewhere, policy);
+    const values = drawCells(plan, groups, value);
+    return { ...entry, ticket, groups, values, epsilon: decimalText(spending) };
+  });
+}
+
+async function submit(ask, { ticket, device, values }) {
+  const { status } = await ask("/reports", { ticket, device, values });
+  demand(status === "accepted", "answer-refused", "the collector did not accept the report");
+}
+
+/** Sends what was drawn; for a ticket that has expired, the same cells with another one. */
+async function send(ask, ledger, entry, wish) {
+  try {
+    await submit(ask, entry);
+  } catch (refusal) {
+    if (!RENEWED.has(refusal.code)) throw refusal;
+    const { ticket, groups } = await enrol(ask, ledger, wish);
+    const same = JSON.stringify(groups) === JSON.stringify(entry.groups);
+    holdTicket(same, "the new ticket is for other groups than the first");
+    await ledger((now) => (now.accepted ? now : { ...now, ticket }));
+    await submit(ask, { ...entry, ticket });
+  }
+  await ledger(({ groups, epsilon }) => ({ groups, epsilon, accepted: true }));
+}
+
+/**
+ * Reports `value` to a campaign, once in the life of the storage.
+ *
+ * Called again, it sends the very same cells until the collector has accepted them, and nothing
+ * after that. Budgets in the receipt are exact decimals, as text.
+ */
+export async function report({
+  collector = globalThis.location?.origin, campaign, value, invite, policy: given,
+  storage = ownStorage, fetch = (...request) => globalThis.fetch(...request), sleep = sleepFor,
+}) {
+  const policy = checkPolicy(given);
+  checkValue(value, policy);
+  const address = addressOf(collector, campaign);
+  const [ask, ledger] = [collectorAt(address, fetch, sleep), ledgerOf(storage, address)];
+  const wish = { campaign, invite, policy };
+  const drawn = (await ledger()).entry.epsilon;
+  if (!drawn) await draw(ledger, await enrol(ask, ledger, wish), value, policy);
+  const { entry, elsewhere } = await ledger();
+  const { groups, epsilon, accepted: already = false } = entry;
+  if (!already) {
+    checkBudget(decimal(epsilon), elsewhere, policy);
+    await send(ask, ledger, entry, wish);
+  }
+  const reports = groups.reduce((count, each) => count + each.reports, 0);
+  const spent = decimalText(sum([elsewhere, decimal(epsilon)]));
+  return { campaign, groups: groups.map(({ group }) => group), reports, epsilon, spent, already };
+}

@@ -1,0 +1,119 @@
+/** The form that creates a campaign, and teaches what its fields mean. */
+
+import { post } from "./api.js";
+import { attempt, whileBusy } from "./dialogs.js";
+import { byId, setText, show } from "./dom.js";
+import { clearErrors, describeFields, showAtTop, showError } from "./field-errors.js";
+import { fromLocalField, zone } from "./format.js";
+import { previewGroups } from "./group-preview.js";
+import { FieldError, needed, number, wholeNumber } from "./numbers.js";
+import { demandToken } from "./refusal.js";
+import { onToken } from "./token-panel.js";
+import { token } from "./token.js";
+
+const form = byId("create-form");
+const top = byId("create-error");
+const field = (name) => form.elements[name];
+
+export function startCreateForm() {
+  describeFields(form);
+  form.querySelector(".zone").textContent = zone();
+  form.addEventListener("change", showKind);
+  form.addEventListener("input", showPreview);
+  form.addEventListener("submit", submit);
+  onToken(showTokenNote);
+  showTokenNote();
+  showKind();
+  showPreview();
+}
+
+const showTokenNote = () => show(byId("create-token-note"), !token());
+
+function showKind() {
+  const kind = field("kind").value;
+  for (const part of form.querySelectorAll("[data-kind]")) {
+    show(part, part.dataset.kind.split(" ").includes(kind));
+  }
+}
+
+const showPreview = () =>
+  setText(byId("group-preview"), previewGroups(field("epsilon").value, field("min_epsilon").value));
+
+async function submit(event) {
+  event.preventDefault();
+  clearErrors(form, top);
+  await whileBusy(event.submitter, () => attempt(create, refused));
+}
+
+async function create() {
+  const made = await post("/v1/campaigns", asked());
+  const next =
+    made.state === "draft"
+      ? "Open it when you are ready."
+      : "It is open: devices can enrol and report.";
+  const note = made.notice ? ` Note: ${made.notice.replace(/\.$/, "")}.` : "";
+  sessionStorage.setItem("unpoison-notice", `Created.${note} ${next}`);
+  location.assign(`/campaigns/${encodeURIComponent(made.id)}`);
+}
+
+function refused(error) {
+  if (error.status === 401) {
+    showAtTop(top, "The collector creates campaigns for its operators only.");
+    demandToken();
+  } else {
+    showError(form, top, error);
+  }
+}
+
+function asked() {
+  return {
+    name: needed(field("name").value, "name", "Enter a name."),
+    plan: plan(),
+    access: field("access").value,
+    min_users: wholeNumber(field("min_users").value, "min_users"),
+    closes_at: closingTime(),
+    open: field("open").checked,
+  };
+}
+
+function plan() {
+  if (field("kind").value === "plan") return pasted();
+  const budgets = {
+    epsilon: number(field("epsilon").value, "epsilon"),
+    min_epsilon: number(field("min_epsilon").value, "min_epsilon"),
+  };
+  if (field("kind").value === "categories")
+    return { mechanism: "k-rr-integer", ...budgets, categories: categories() };
+  return {
+    mechanism: field("mechanism").value,
+    ...budgets,
+    low: number(field("low").value, "low"),
+    high: number(field("high").value, "high"),
+  };
+}
+
+function categories() {
+  const names = field("categories")
+    .value.split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+  if (names.length < 2)
+    throw new FieldError("categories", "Enter at least two categories, one on each line.");
+  return names;
+}
+
+function pasted() {
+  const text = needed(field("plan").value, "plan", "Paste a plan.");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new FieldError("plan", `This is no JSON: ${error.message}`);
+  }
+}
+
+function closingTime() {
+  const closes = field("closes_at");
+  if (closes.validity.badInput)
+    throw new FieldError("closes_at", "Enter a full date and time, or none.");
+  return fromLocalField(closes.value);
+}

@@ -1,0 +1,60 @@
+/** The distribution of honest values in natural units, where it was asked for. */
+
+import { byId, show } from "./dom.js";
+import { chartFigure } from "./figure.js";
+import { percent, toWidth } from "./format.js";
+import { bars, ink, numberAxis, percentAxis, plot } from "./plot.js";
+
+let figure = null;
+let chart = null;
+let shown = null;
+let middles = [];
+
+export function showDistribution({ distribution }) {
+  show(byId("distribution"), Boolean(distribution));
+  if (!distribution) return;
+  if (!figure) start();
+  shown = distribution;
+  middles = distribution.fractions.map(
+    (_, place) => (distribution.edges[place] + distribution.edges[place + 1]) / 2,
+  );
+  chart.set([middles, distribution.fractions]);
+  const value = format();
+  const { quantiles } = distribution;
+  figure.describe("Share of honest users by value", quantileWords(quantiles, value));
+  figure.setRows(rows);
+}
+
+const format = () => toWidth((shown.edges.at(-1) - shown.edges[0]) / 10);
+
+function quantileWords(quantiles, value) {
+  if (!quantiles) return "";
+  return `Half of them are below ${value(quantiles["0.5"])}, a quarter below ${value(quantiles["0.25"])}, a quarter above ${value(quantiles["0.75"])}.`;
+}
+
+function start() {
+  figure = chartFigure({ columns: [{ title: "Values" }, { title: "Honest users", number: true }] });
+  byId("distribution-chart").append(figure.node);
+  chart = plot(figure.host, {
+    series: [
+      {
+        stroke: ink("honest"),
+        fill: ink("honest-soft"),
+        width: 1,
+        paths: bars,
+        points: { show: false },
+      },
+    ],
+    scales: {
+      x: { time: false, range: () => [shown.edges[0], shown.edges.at(-1)] },
+      y: { range: (_chart, _low, high) => [0, 1.08 * high] },
+    },
+    axes: [numberAxis({ size: 30, space: 60 }), percentAxis()],
+    tip: (place) => [span(place), percent(shown.fractions[place])],
+  });
+}
+
+const span = (place) => `${format()(shown.edges[place])} to ${format()(shown.edges[place + 1])}`;
+
+const rows = () =>
+  shown.fractions.map((share, place) => ({ key: place, cells: [span(place), percent(share)] }));

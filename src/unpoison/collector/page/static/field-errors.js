@@ -1,0 +1,60 @@
+/** Errors of a form: in words, beside the field they belong to, or at the top. */
+
+import { element, setText, show } from "./dom.js";
+
+/** Take all errors off a form. */
+export function clearErrors(form, top) {
+  show(top, false);
+  for (const error of form.querySelectorAll(".field-error")) error.remove();
+  for (const control of form.querySelectorAll("[aria-invalid]"))
+    control.removeAttribute("aria-invalid");
+}
+
+/**
+ * Show a refusal beside the field that it names, if the form has that and shows it, else at the
+ * top; the cursor goes there.
+ */
+export function showError(form, top, { message, field }) {
+  const box = fieldBox(form, field);
+  if (!box) return showAtTop(top, message);
+  const control = box.querySelector("input, select, textarea");
+  const id = `${control.id || field}-error`;
+  box.append(element("p", { class: "field-error", id }, message));
+  control.setAttribute("aria-invalid", "true");
+  const described =
+    control
+      .getAttribute("aria-describedby")
+      ?.split(" ")
+      .filter((each) => each !== id) ?? [];
+  control.setAttribute("aria-describedby", [...described, id].join(" "));
+  return control.focus();
+}
+
+export function showAtTop(top, message) {
+  setText(top, message);
+  show(top, true);
+  top.focus();
+}
+
+/** `plan.epsilon`, `epsilon` and `body.plan.epsilon` all are the field `epsilon`. */
+function fieldBox(form, field) {
+  const names = (field ?? "").split(".").reverse();
+  const boxes = names.map(
+    (name) => name && form.querySelector(`[data-field="${CSS.escape(name)}"]`),
+  );
+  return boxes.find((box) => box && box.checkVisibility()) ?? null;
+}
+
+/** Name the help text of every field as its description. */
+export function describeFields(root) {
+  for (const help of root.querySelectorAll(".field > .help, .pair > .help")) {
+    const controls = help.parentElement.querySelectorAll("input, select, textarea");
+    if (!controls.length) continue;
+    help.id ||= `${controls[0].id}-help`;
+    for (const control of controls) {
+      const described = control.getAttribute("aria-describedby") ?? "";
+      if (!described.includes(help.id))
+        control.setAttribute("aria-describedby", `${described} ${help.id}`.trim());
+    }
+  }
+}

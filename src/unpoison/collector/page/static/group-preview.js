@@ -1,0 +1,29 @@
+/** What groups two budgets will make; the collector has the last word. */
+
+import { epsilon } from "./format.js";
+import { parsed } from "./numbers.js";
+import { groupWords } from "./words.js";
+
+const MOST = 24;
+
+/** ε, ε/2, ε/4, … down to ε0, each with as many reports as ε allows. */
+function halved(whole, smallest) {
+  const budgets = [];
+  for (let budget = whole; budget > smallest && budgets.length < MOST; budget /= 2)
+    budgets.push(budget);
+  return [...budgets, smallest].map((budget) => ({
+    epsilon: budget,
+    reports: Math.floor(whole / budget + 1e-9),
+  }));
+}
+
+export function previewGroups(wholeText, smallestText) {
+  const [whole, smallest] = [parsed(wholeText), parsed(smallestText)];
+  if (!(whole > 0) || !(smallest > 0) || smallest > whole)
+    return "ε0 must be above 0, and at most ε.";
+  const groups = halved(whole, smallest);
+  if (groups.length === 1)
+    return "This makes one group. Attackers can be told from honest users only where there are several: choose a smaller ε0.";
+  if (groups.length > MOST) return "This makes very many groups: choose a larger ε0.";
+  return `This makes ${groups.length} groups (budget of a report × reports of a user): ${groupWords(groups)}. Whatever the group, a user spends at most ε = ${epsilon(whole)}.`;
+}

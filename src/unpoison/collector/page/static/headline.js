@@ -1,0 +1,110 @@
+/** The answer at a glance: estimate, attackers, users, and the verdict in words. */
+
+import { announce } from "./announce.js";
+import { byId, setAttribute, setText, show } from "./dom.js";
+import { between, count, percent, plural, valueFormat } from "./format.js";
+import { looksForAttackers } from "./methods.js";
+
+let announced = null;
+
+/** The part that comes from the status: users so far, and how far the first estimate is. */
+export function showProgress(status) {
+  const { submissions, enrolled, min_users: least } = status;
+  setText(byId("users-value"), count(submissions));
+  setText(byId("users-note"), `of ${count(enrolled)} enrolled`);
+  const waiting = submissions < least;
+  show(byId("waiting"), waiting);
+  if (!waiting) return;
+  hideEstimate();
+  setText(byId("waiting-text"), waitingWords(status));
+  setAttribute(byId("waiting-progress"), "value", Math.min(1, submissions / least));
+}
+
+function waitingWords({ state, submissions, min_users: least }) {
+  const goal = `The estimate appears when ${plural(least, "user")} have reported`;
+  if (state === "draft") return `This campaign is a draft: no device can enrol yet. ${goal}.`;
+  if (state === "closed")
+    return `Closed with ${count(submissions)} of ${plural(least, "user")}: too few to estimate.`;
+  return `${goal}: ${count(submissions)} so far, ${count(least - submissions)} to go.`;
+}
+
+/** The part that comes from an estimate. */
+export function showEstimate(plan, estimate) {
+  show(byId("estimate-error"), false);
+  for (const id of ["estimate-box", "attackers-box", "verdict-box"]) show(byId(id), true);
+  const told = plan.categories ? mostFrequent(estimate) : mean(plan, estimate);
+  setText(byId("estimate-name"), told.name);
+  setText(byId("estimate-value"), told.value);
+  setText(byId("estimate-interval"), told.interval);
+  showAttackers(estimate);
+  showVerdict(estimate);
+  tell(told, estimate);
+}
+
+/** Unless the page says the same at its top already. */
+export function showEstimateError(error) {
+  setText(byId("estimate-error"), error.message);
+  const elsewhere = [0, 401, 503].includes(error.status) || error.code === "not-enough-users";
+  show(byId("estimate-error"), !elsewhere);
+}
+
+export function hideEstimate() {
+  for (const id of ["estimate-box", "attackers-box", "verdict-box"]) show(byId(id), false);
+}
+
+function mean(plan, { mean: value, interval, groups }) {
+  const format = valueFormat(plan, interval);
+  return {
+    name: groups.length ? "Mean of honest users" : "Mean by this method",
+    value: format(value),
+    interval: interval ? `95 %: ${between(interval, format)}` : "no interval by this method",
+  };
+}
+
+function mostFrequent({ frequencies, fit }) {
+  const [name, share] = Object.entries(frequencies).reduce((most, next) =>
+    next[1] > most[1] ? next : most,
+  );
+  const interval = fit?.frequency_intervals?.[name];
+  return {
+    name: "Most frequent category",
+    value: name,
+    interval: `${percent(share)}${interval ? ` (95 %: ${between(interval, percent)})` : ""}`,
+  };
+}
+
+function showAttackers(estimate) {
+  const { fraction, interval } = estimate.byzantine;
+  const looked = looksForAttackers(estimate);
+  setText(byId("attackers-value"), looked ? percent(fraction) : "–");
+  const words = interval ? `95 %: ${between(interval, percent)}` : "no interval by this method";
+  setText(byId("attackers-interval"), looked ? words : "not estimated by this method");
+}
+
+function showVerdict(estimate) {
+  const [tone, label] = judgement(estimate);
+  setAttribute(byId("verdict-box"), "data-tone", tone);
+  setText(byId("verdict-label"), label);
+  const doubt = estimate.converged ? "" : " The fit did not converge: take it with care.";
+  setText(byId("verdict"), estimate.verdict + doubt);
+}
+
+function judgement(estimate) {
+  if (!looksForAttackers(estimate)) return ["plain", "Attackers are not looked for"];
+  if (estimate.byzantine.fraction > 0) return ["attack", "Attackers found"];
+  return ["calm", "No attackers found"];
+}
+
+/** Speak when the answer is new, or has left the interval that was told last. */
+function tell({ name, value, interval }, estimate) {
+  const [, label] = judgement(estimate);
+  const [low, high] = announced?.interval ?? [Infinity, -Infinity];
+  const same = announced?.label === label && announced.method === estimate.method;
+  const inside =
+    estimate.mean === undefined
+      ? announced?.value === value
+      : estimate.mean >= low && estimate.mean <= high;
+  if (same && inside) return;
+  const text = `${name}: ${value}, ${interval}. ${label}: ${percent(estimate.byzantine.fraction)}.`;
+  if (announce(text, { urgent: !same })) announced = { ...estimate, label, value };
+}

@@ -1,0 +1,130 @@
+/** For each group of numbers: all reports, the fitted honest part, and the estimated poison. */
+
+import { byId, element, keyed, show } from "./dom.js";
+import { categoryBars, categoryLegend } from "./category-bars.js";
+import { chartFigure, legend } from "./figure.js";
+import { count, epsilon, percent, plural } from "./format.js";
+import { binArea, binBars, binSteps, ink, numberAxis, percentAxis, plot } from "./plot.js";
+import { colour, hatched } from "./theme.js";
+
+const LEGEND = [
+  ["observed", "All reports"],
+  ["honest", "Fitted honest part"],
+  ["poison", "Estimated poison"],
+];
+const COLUMNS = [
+  { title: "Cells" },
+  { title: "All reports", number: true },
+  { title: "Honest", number: true },
+  { title: "Poison", number: true },
+];
+
+const parts = new Map();
+let highest = 0.01;
+
+export function showHistograms(plan, estimate) {
+  const groups = estimate.groups.filter((group) => group.picture);
+  show(byId("histograms"), groups.length > 0);
+  if (!groups.length) return;
+  const explained = byId("histograms-legend");
+  if (!explained.children.length)
+    explained.append(plan.categories ? categoryLegend() : legend(LEGEND));
+  byId("histograms-list").classList.toggle("slim", Boolean(plan.categories));
+  highest = Math.max(...groups.flatMap(({ picture }) => heights(picture)));
+  keyed(byId("histograms-list"), groups, {
+    key: (group) => group.group,
+    create: (group) => start(group, plan),
+    update: (_node, group) => parts.get(group.group).update(group),
+  });
+}
+
+const heights = ({ observed, honest, poison }) => [
+  ...observed,
+  ...honest.map((share, place) => share + poison[place]),
+];
+
+function start(group, plan) {
+  const part = plan.categories ? categoryPart(plan.categories) : numberPart();
+  parts.set(group.group, part);
+  return part.node;
+}
+
+const heading = ({ group, epsilon: budget }) => `Group ${group}, ε = ${epsilon(budget)}`;
+const note = ({ reports, byzantine_fraction: share }) =>
+  `${plural(reports, "report")}, ${percent(share)} poison`;
+
+function categoryPart(categories) {
+  const drawing = categoryBars(categories);
+  const title = element("h3", { class: "figure-title" });
+  const words = element("p", { class: "figure-note" });
+  const node = element("figure", {}, element("figcaption", {}, title, words), drawing.node);
+  const update = (group) => {
+    title.textContent = heading(group);
+    words.textContent = note(group);
+    drawing.update(group.picture, highest, heading(group));
+  };
+  return { node, update };
+}
+
+const none = { show: false };
+const poisonFill = (chart) => hatched(chart.ctx, colour("poison"));
+
+function numberPart() {
+  const figure = chartFigure({ columns: COLUMNS });
+  let picture = null;
+  const chart = plot(figure.host, {
+    binned: true,
+    series: [
+      {
+        stroke: ink("observed-edge"),
+        fill: ink("observed"),
+        width: 1,
+        paths: binBars,
+        points: none,
+      },
+      { stroke: ink("poison"), fill: poisonFill, width: 0, paths: binArea, points: none },
+      { stroke: ink("honest"), width: 2.5, paths: binSteps, points: none },
+    ],
+    scales: {
+      x: { time: false, range: () => [picture.edges[0], picture.edges.at(-1)] },
+      y: { range: () => [0, 1.06 * highest] },
+    },
+    axes: [numberAxis({ size: 28, label: "Reported cell", space: 60 }), percentAxis()],
+    tip: (place) => tip(picture, place),
+  });
+  const update = (group) => {
+    picture = group.picture;
+    figure.describe(heading(group), note(group));
+    chart.set(drawn(picture));
+    figure.setRows(() => rows(picture));
+  };
+  return { node: figure.node, update };
+}
+
+/** Bars begin at the left edges of bins; the line goes on to the last edge. */
+const drawn = ({ edges, observed, honest, poison }) => [
+  edges,
+  [...observed, null],
+  [...poison.map((share) => share || null), null],
+  [...honest, honest.at(-1)],
+];
+
+const cells = ({ edges }, place) => `${count(edges[place])} to ${count(edges[place + 1] - 1)}`;
+
+const tip = (picture, place) => [
+  `cells ${cells(picture, place)}`,
+  `all ${percent(picture.observed[place])}`,
+  `honest ${percent(picture.honest[place])}`,
+  `poison ${percent(picture.poison[place])}`,
+];
+
+const rows = (picture) =>
+  picture.observed.map((share, place) => ({
+    key: place,
+    cells: [
+      cells(picture, place),
+      percent(share),
+      percent(picture.honest[place]),
+      percent(picture.poison[place]),
+    ],
+  }));

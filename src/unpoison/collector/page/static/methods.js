@@ -1,0 +1,47 @@
+/** The estimators that fit a plan, and what each is for. */
+
+const JOINT = ["joint", "Joint filter (default)"];
+const MOST_CATEGORIES_OF_JOINT = 256;
+const FILTERS = [
+  ["emf", "EMF"],
+  ["emf-star", "EMF*"],
+  ["cemf-star", "CEMF*"],
+];
+const AVERAGE = ["ostrich", "Ostrich: plain average"];
+const RIVALS = [
+  ["trimming", "Trimming"],
+  ["boxplot", "Boxplot"],
+  ["isolation-forest", "Isolation forest"],
+  ["k-means", "k-means"],
+  ["emf-boxplot", "EMF, then boxplot"],
+  ["emf-isolation-forest", "EMF, then isolation forest"],
+  ["emf-k-means", "EMF, then k-means"],
+];
+
+/** Pairs of a method's name and its words, the default first. */
+export function methodsFor(plan) {
+  if (plan.protocol === "baseline") {
+    return [["baseline", "Baseline (default)"], AVERAGE, ...(plan.categories ? [] : RIVALS)];
+  }
+  if (!plan.categories) return [JOINT, ...FILTERS, AVERAGE, ...RIVALS];
+  if (plan.categories.length <= MOST_CATEGORIES_OF_JOINT) return [JOINT, ...FILTERS, AVERAGE];
+  return [["emf-star", "EMF* (default)"], ["emf", "EMF"], ["cemf-star", "CEMF*"], AVERAGE];
+}
+
+/** What can be asked: pairs of the query that asks for it, and its words. */
+export function statisticsFor(plan) {
+  if (plan.categories) {
+    return [
+      ["statistic=frequencies&post_processing=norm-sub", "Frequencies that add up to 100 %"],
+      ["statistic=frequencies&post_processing=clip", "Frequencies, each from 0 to 100 %"],
+      ["statistic=frequencies&post_processing=none", "Frequencies, unbiased"],
+    ];
+  }
+  return [
+    ["statistic=mean", "Mean"],
+    ["statistic=distribution", "Mean and distribution"],
+  ];
+}
+
+/** Whether an estimate is from a method that looks for attackers at all. */
+export const looksForAttackers = (estimate) => estimate.groups.length > 0;

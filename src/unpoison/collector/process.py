@@ -1,0 +1,62 @@
+"""A collector as a process of its own, for demonstrations and benchmarks."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from unpoison.client.operator import Operator
+from unpoison.errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where it listens, and its operator.
+
+    >>> Served("http://127.0.0.1:8000", Operator("http://127.0.0.1:8000", "token")).port
+    8000
+    """
+
+    address: str
+    operator: Operator
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return int(self.address.rpartition(":")[2])
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[Served]:
+    """`unpoison serve` on this machine, at a free port, until the end.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, served(Path(folder)) as server:
+    ...     server.operator.get("/v1/campaigns")
+    {'campaigns': []}
+    """
+    token = secrets.token_hex(32)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unpoison", "serve", "--port", "0", *options],
+        cwd=folder,
+        env={**os.environ, "UNPOISON_COLLECTOR_OPERATOR_TOKEN": token},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        line = "" if process.stdout is None else process.stdout.readline()
+        if not line.startswith("Collector: "):
+            raise InvalidParameter("collector", "must start; try `unpoison serve`", "none")
+        address = line.split()[1]
+        yield Served(address, Operator(address, token))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()

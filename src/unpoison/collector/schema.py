@@ -1,0 +1,133 @@
+"""The tables. Life cycles of their rows are written down in docs/collector.md."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+operators = Table(
+    "operators",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+campaigns = Table(
+    "campaigns",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("access", String(8), nullable=False),
+    Column("min_users", BigInteger, nullable=False),
+    Column("assignment_secret", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("closes_at", BigInteger),
+)
+
+
+def _campaign(primary: bool = True) -> Column[str]:
+    return Column(
+        "campaign",
+        ForeignKey("campaigns.id", ondelete="CASCADE"),
+        primary_key=primary,
+        nullable=False,
+    )
+
+
+invites = Table(
+    "invites",
+    metadata,
+    Column("invite_hash", LargeBinary, primary_key=True),
+    _campaign(primary=False),
+    Column("issued_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("ticket", BigInteger),
+    Index("invites_of_campaign", "campaign"),
+)
+
+tickets = Table(
+    "tickets",
+    metadata,
+    _campaign(),
+    Column("ticket", BigInteger, primary_key=True, autoincrement=False),
+    Column("group_number", Integer, nullable=False),
+    Column("device_hash", LargeBinary, nullable=False),
+    Column("issued_at", BigInteger, nullable=False),
+    Index("tickets_of_device", "campaign", "device_hash", unique=True),
+)
+
+seats = Table(
+    "seats",
+    metadata,
+    _campaign(),
+    Column("group_number", Integer, primary_key=True, autoincrement=False),
+    Column("enrolled", BigInteger, nullable=False),
+    Column("submissions", BigInteger, nullable=False),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    _campaign(),
+    Column("ticket", BigInteger, primary_key=True, autoincrement=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("cells", LargeBinary),
+    Index("submissions_by_age", "received_at"),
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _campaign(primary=False),
+    Column("counts", LargeBinary, nullable=False),
+    Index("tallies_of_campaign", "campaign"),
+)
+
+activity = Table(
+    "activity",
+    metadata,
+    _campaign(),
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("enrolled", BigInteger, nullable=False),
+    Column("submissions", BigInteger, nullable=False),
+)
+
+rejections = Table(
+    "rejections",
+    metadata,
+    _campaign(),
+    Column("cause", String(32), primary_key=True),
+    Column("count", BigInteger, nullable=False),
+)
+
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _campaign(primary=False),
+    Column("at", BigInteger, nullable=False),
+    Column("users", BigInteger, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("mean", Float),
+    Column("low", Float),
+    Column("high", Float),
+    Column("byzantine_fraction", Float, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Index("estimates_of_campaign", "campaign"),
+)

@@ -1,0 +1,173 @@
+"""A server process: database, keys, collector and web server, from settings."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from unpoison.collector.clock import Clock
+from unpoison.collector.database import Database, database_url
+from unpoison.collector.http.application import application_of
+from unpoison.collector.http.connection import protocol
+from unpoison.collector.http.logs import set_up_logs
+from unpoison.collector.keys import KeyFile
+from unpoison.collector.migrate import checked_revision, migrate, newest
+from unpoison.collector.operators import add_operator, operator_hashes
+from unpoison.collector.service import Collector
+from unpoison.collector.settings import Settings
+from unpoison.errors import InvalidParameter
+
+SHUTDOWN_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a server starts with; `token` is a new operator's, if there was none.
+
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> with scratch_database() as database:
+    ...     Prepared(database, keys=["a key"], token=None, backup=None).keys
+    ['a key']
+    """
+
+    database: Database
+    keys: list[str]
+    token: str | None
+    backup: str | None
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Database]:
+    """The database that settings name, reachable.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with opened(Settings.load(database=f"{folder}/reports.db")) as database:
+    ...         database.url.drivername
+    'sqlite'
+    """
+    url = database_url(settings.database.get_secret_value())
+    database = Database(url)
+    try:
+        if not database.answers():
+            place = url.render_as_string(hide_password=True)
+            raise InvalidParameter("database", "must be one that can be opened", place)
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def prepared(settings: Settings) -> Iterator[Prepared]:
+    """Everything in place: schema, keys, and a first operator.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     with prepared(settings) as first:
+    ...         print(first.token is None)
+    ...     with prepared(settings) as again:
+    ...         print(again.token is None)
+    False
+    True
+    """
+    with opened(settings) as database:
+        backup = migrate(database)
+        keys = KeyFile(settings.keys).load_or_make()
+        with database.writing() as connection:
+            known = settings.operator_token is not None or operator_hashes(connection)
+            token = None if known else add_operator(connection, Clock().now())
+        yield Prepared(database, keys, token, None if backup is None else str(backup))
+
+
+def check(settings: Settings) -> dict[str, str]:
+    """What a start would find, without changing anything.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     check(Settings.load(database=f"{folder}/reports.db"))["schema"]
+    'none yet; would become 0002'
+    """
+    found = {"address": f"http://{settings.host}:{settings.port}"}
+    with opened(settings) as database:
+        at, wanted = checked_revision(database), newest()
+        found["database"] = database.url.render_as_string(hide_password=True)
+    found["schema"] = wanted if at == wanted else f"{at or 'none yet'}; would become {wanted}"
+    keys = KeyFile(settings.keys)
+    exists = settings.keys.exists()
+    found["keys"] = f"{settings.keys} ({len(keys.load())})" if exists else f"{settings.keys} (new)"
+    return found
+
+
+def bound(settings: Settings) -> socket.socket:
+    """A socket that listens where settings say.
+
+    >>> with bound(Settings.load(port=0)) as listener:
+    ...     listener.getsockname()[0]
+    '127.0.0.1'
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as fault:
+        listener.close()
+        place = f"{settings.host}:{settings.port}"
+        raise InvalidParameter("--port", f"must be free ({fault.strerror})", place) from None
+    listener.listen(2048)
+    return listener
+
+
+def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
+    """How the web server runs; only proxies that are trusted may say whom they ask for.
+
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> with scratch_database() as database:
+    ...     settings = Settings.load(connections=50)
+    ...     web_config(settings, Collector(settings, database, ["a key"])).limit_concurrency
+    50
+    """
+    return uvicorn.Config(
+        application_of(collector),
+        http=protocol(settings.request_seconds),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=settings.connections,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        forwarded_allow_ips=settings.trusted_proxies,
+        proxy_headers=bool(settings.trusted_proxies),
+        ws="none",
+    )
+
+
+def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
+    """Serve until a signal comes; `told` hears the address once it can be used.
+
+    >>> import os, signal
+    >>> from tempfile import TemporaryDirectory
+    >>> def stop(address: str, parts: Prepared) -> None:
+    ...     print(address.startswith("http://127.0.0.1:"))
+    ...     signal.setitimer(signal.ITIMER_REAL, 0.5)
+    >>> before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db", port=0, log_level="error")
+    ...     try:
+    ...         run(settings, stop)
+    ...     except KeyboardInterrupt:
+    ...         print("stopped")
+    True
+    stopped
+    """
+    with bound(settings) as listener, prepared(settings) as parts:
+        set_up_logs(settings.log_level)
+        collector = Collector(settings, parts.database, parts.keys)
+        config = web_config(settings, collector)
+        host, port = listener.getsockname()[:2]
+        told(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", parts)
+        uvicorn.Server(config).run([listener])

@@ -1,0 +1,198 @@
+"""The collector without its network: campaigns, enrolment, submissions, estimates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from unpoison.collector import history
+from unpoison.collector.analysis import Analyst, Question
+from unpoison.collector.campaigns import Campaign, Campaigns
+from unpoison.collector.clock import Clock, iso
+from unpoison.collector.counters import count_rejections
+from unpoison.collector.credentials import hashed, is_campaign_id, is_one_of
+from unpoison.collector.database import Database
+from unpoison.collector.enrolment import Enrol, Seat, enrol_all
+from unpoison.collector.faults import Fault
+from unpoison.collector.housekeeping import Housekeeper
+from unpoison.collector.limits import RateLimit
+from unpoison.collector.metrics import Metrics
+from unpoison.collector.operators import operator_hashes
+from unpoison.collector.recent import Recent
+from unpoison.collector.settings import Settings
+from unpoison.collector.submissions import Submission, lock_campaigns, submit_all
+from unpoison.collector.tallies import Tallies
+from unpoison.collector.tickets import Ticket, TicketSigner, device_mark
+from unpoison.collector.writer import Batching, Writer
+from unpoison.summary import Summary
+
+DAY = 86400
+Result = TypeVar("Result")
+Given = tuple[str, str, Sequence[int]]
+"""A submission as it came: ticket, device, values."""
+
+
+class Collector:
+    """Everything that one server process holds.
+
+    >>> import asyncio
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> async def campaigns() -> list:
+    ...     with scratch_database() as database:
+    ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
+    ...             return await collector.recent.read(Campaigns.all)
+    >>> asyncio.run(campaigns())
+    []
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        keys: Sequence[str],
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings, self.database = settings, database
+        self.clock = clock or Clock()
+        self.signer = TicketSigner(keys)
+        self.metrics = Metrics()
+        batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
+        observe = self.metrics.committed
+        self.writer = Writer(database, self.clock, batching, observe, lock_campaigns)
+        self.metrics.watch_queue(lambda: self.writer.waiting)
+        self.analyst = Analyst(self.metrics.estimated)
+        self.recent = Recent(database, self.clock)
+        self.enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
+        self.guesses = RateLimit(settings.guesses_per_minute, 60, self.clock)
+        self.rejected: Counter[tuple[str, str]] = Counter()
+        self.estimated: dict[str, int] = {}
+        self.stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Collector:
+        await self.stack.enter_async_context(self.writer)
+        self.stack.callback(self.analyst.close)
+        await self.stack.enter_async_context(Housekeeper(self))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Commit what waits, and stop."""
+        with suppress(Fault):
+            await self.write_rejections()
+        await self.stack.aclose()
+
+    async def is_operator(self, token: str) -> bool:
+        """Whether a token is one of the operators'."""
+        hashes = await self.recent.get("operators", operator_hashes)
+        given = self.settings.operator_token
+        extra = [] if given is None else [hashed(given.get_secret_value())]
+        return is_one_of(token, [*hashes, *extra])
+
+    async def campaign(self, campaign: str) -> Campaign:
+        """A campaign as it was at most a second ago; transactions look again."""
+        if is_campaign_id(campaign):
+            found = await self.recent.get(
+                f"campaign {campaign}", lambda connection: Campaigns.find(connection, campaign)
+            )
+            if found is not None:
+                return found
+        raise Fault("not-found", "There is no such campaign.")
+
+    async def status(self, campaign: str) -> dict[str, Any]:
+        """What the page shows."""
+        found = await self.campaign(campaign)
+        return await self.recent.get(
+            f"status {campaign}", lambda connection: history.status(connection, found)
+        )
+
+    async def change(self, function: Callable[[Connection], Result]) -> Result:
+        """A change that an operator makes."""
+        try:
+            return await self.writer.call(function)
+        finally:
+            self.recent.forget()
+
+    async def enrol(
+        self, campaign: Campaign, device: str, tier: int, invite: str | None
+    ) -> dict[str, Any]:
+        """A ticket for a device."""
+        if not 0 <= tier < len(campaign.plan.all_tiers):
+            raise Fault("unknown-tier", field="tier")
+        code = None if invite is None else hashed(invite)
+        request = Enrol(campaign, device_mark(device), tier, code)
+        seat: Seat | Fault = (await self.writer.apply(enrol_all, [request]))[0]
+        if isinstance(seat, Fault):
+            raise seat
+        self.metrics.enrolments.inc()
+        return self._ticket(campaign, seat)
+
+    def _ticket(self, campaign: Campaign, seat: Seat) -> dict[str, Any]:
+        lifetime = int(self.settings.ticket_days * DAY)
+        expires_at = seat.expires_at(lifetime, self.clock.now())
+        ticket = Ticket(campaign.id, seat.number, seat.group, seat.device, expires_at)
+        groups = campaign.groups_of(seat.number, seat.group)
+        return {
+            "ticket": self.signer.sign(ticket),
+            "campaign": campaign.id,
+            "fingerprint": campaign.plan.fingerprint,
+            "tier": campaign.place_of(seat.number)[1],
+            "groups": [
+                {"group": group, "reports": campaign.plan.all_groups[group].reports}
+                for group in groups
+            ],
+            "expires_at": iso(expires_at),
+        }
+
+    async def submit(self, campaign: Campaign, given: Sequence[Given]) -> list[Fault | None]:
+        """Submissions, each counted (None) or refused for itself."""
+        now = self.clock.now()
+        checked = [self._checked(campaign, each, now) for each in given]
+        valid = [each for each in checked if isinstance(each, Submission)]
+        results = iter(await self.writer.apply(submit_all, valid) if valid else [])
+        told = [next(results) if isinstance(each, Submission) else each for each in checked]
+        self.metrics.accepted.inc(sum(each is None for each in told))
+        return told
+
+    def _checked(self, campaign: Campaign, given: Given, now: int) -> Submission | Fault:
+        text, device, values = given
+        try:
+            ticket = self.signer.read(text)
+            ticket.check(campaign.id, device, now)
+            return Submission.checked(campaign, ticket, values)
+        except Fault as fault:
+            return fault
+
+    async def summary(self, campaign: Campaign) -> Summary:
+        """All counts of a campaign."""
+        return await self.recent.read(lambda connection: Tallies.summary(connection, campaign))
+
+    async def estimate(self, campaign: str, question: Question) -> str:
+        """The Estimate as JSON; plain ones are written down for the page."""
+        found = await self.campaign(campaign)
+        summary = await self.summary(found)
+        text = await self.analyst.answer(found, summary, question)
+        reports = int(summary.counts.sum())
+        if question.plain and self.estimated.get(campaign) != reports:
+            self.estimated[campaign] = reports
+            await self.writer.apply(history.keep_estimates, [(campaign, text)])
+        return text
+
+    def reject(self, campaign: str, fault: Fault) -> None:
+        """Count a refusal, by its cause."""
+        self.metrics.rejected.labels(fault.code).inc()
+        if campaign:
+            self.rejected[campaign, fault.code] += 1
+
+    async def write_rejections(self) -> None:
+        """Write down what was refused since the last time."""
+        found, self.rejected = self.rejected, Counter()
+        rows = [(campaign, cause, number) for (campaign, cause), number in found.items()]
+        try:
+            if rows:
+                await self.writer.apply(count_rejections, rows)
+        except Fault:
+            self.rejected.update(found)
+            raise

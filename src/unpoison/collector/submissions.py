@@ -1,0 +1,188 @@
+"""Submissions: a ticket's reports, counted once, in the transaction that stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, insert, select
+
+from unpoison.binning import Binner
+from unpoison.collector.campaigns import Campaign, Campaigns
+from unpoison.collector.counters import count_activity, count_seats
+from unpoison.collector.enrolment import Enrol, by_campaign
+from unpoison.collector.faults import Fault
+from unpoison.collector.schema import submissions
+from unpoison.collector.tallies import Tallies, lock_seats
+from unpoison.collector.tickets import Ticket
+from unpoison.types import IntArray
+
+CELL = np.dtype("<u4")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a device sent for its ticket: the cells of its groups' reports, as stored.
+
+    >>> from unpoison import Plan
+    >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
+    >>> campaign = Campaign.new("Drinks", plan, now=0)
+    >>> ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
+    >>> Submission.checked(campaign, ticket, [1]).numbers.tolist()
+    [1]
+    >>> Submission.checked(campaign, ticket, [2])
+    Traceback (most recent call last):
+        ...
+    unpoison.collector.faults.Fault: values must be cell numbers from 0 to 1
+    """
+
+    campaign: Campaign
+    ticket: Ticket
+    groups: tuple[int, ...]
+    cells: bytes
+
+    @classmethod
+    def checked(cls, campaign: Campaign, ticket: Ticket, values: Sequence[int]) -> Submission:
+        """Exactly the ticket's number of values, all in their domain."""
+        groups = campaign.groups_of(ticket.number, ticket.group)
+        wanted = sum(campaign.reports[group] for group in groups)
+        if len(values) != wanted:
+            message = f"This ticket is for {wanted} values, not {len(values)}."
+            raise Fault("wrong-number-of-values", message, "values")
+        if min(values) < 0 or max(values) >= campaign.cells:
+            message = f"values must be cell numbers from 0 to {campaign.cells - 1}"
+            raise Fault("out-of-domain", message, "values")
+        return cls(campaign, ticket, groups, np.array(values, dtype=CELL).tobytes())
+
+    @property
+    def numbers(self) -> IntArray:
+        """The cells as numbers."""
+        return unpacked(self.cells)
+
+
+def unpacked(cells: bytes) -> IntArray:
+    """Stored cells as numbers.
+
+    >>> unpacked(np.array([3, 5], dtype=CELL).tobytes()).tolist()
+    [3, 5]
+    """
+    return np.frombuffer(cells, dtype=CELL).astype(np.int64)
+
+
+def row_groups(campaign: Campaign, groups: Sequence[int]) -> IntArray:
+    """The group of each report of users who report in these groups, one after the other.
+
+    >>> from unpoison import Plan
+    >>> campaign = Campaign.new("", Plan.new("piecewise-integer", 1.0, low=0, high=1), now=0)
+    >>> row_groups(campaign, [2]).tolist()
+    [2, 2, 2, 2]
+    """
+    numbers = np.array(groups, dtype=np.int64)
+    return np.repeat(numbers, np.array(campaign.reports)[numbers])
+
+
+def lock_campaigns(connection: Connection, requests: Sequence[Any]) -> None:
+    """Before requests of several kinds: lock all their campaigns in one order, against deadlock.
+
+    >>> from unpoison.collector.scratch import scratch_campaign
+    >>> with scratch_campaign() as (connection, campaign):
+    ...     lock_campaigns(connection, [Enrol(campaign, "aa", tier=0)])
+    """
+    kinds = (Enrol, Submission)
+    named = {request.campaign.id for request in requests if isinstance(request, kinds)}
+    for campaign in sorted(named) if len(named) > 1 else []:
+        lock_seats(connection, campaign)
+
+
+def submit_all(
+    connection: Connection, requests: Sequence[Submission], now: int
+) -> list[Fault | None]:
+    """Store and count what is new; nothing is said against what was counted before.
+
+    >>> from unpoison.collector.scratch import scratch_campaign
+    >>> with scratch_campaign() as (connection, campaign):
+    ...     ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
+    ...     tea, coffee = (Submission.checked(campaign, ticket, [cell]) for cell in (0, 1))
+    ...     results = submit_all(connection, [tea, tea, coffee], now=0)
+    ...     Tallies.summary(connection, campaign).counts.tolist()
+    [[1, 0], [0, 0]]
+    >>> [result and result.code for result in results]
+    [None, None, 'ticket-used']
+    """
+    results: dict[int, Fault | None] = {}
+    for places in by_campaign(requests):
+        results.update(_submit(connection, requests, places, now))
+    return [results[place] for place in range(len(requests))]
+
+
+def _submit(
+    connection: Connection, requests: Sequence[Submission], places: list[int], now: int
+) -> dict[int, Fault | None]:
+    """The submissions to one campaign."""
+    campaign = requests[places[0]].campaign
+    lock_seats(connection, campaign.id)
+    found = Campaigns.find(connection, campaign.id)
+    if found is None:
+        return dict.fromkeys(places, Fault("not-found", "There is no such campaign."))
+    stored = _stored(connection, campaign, [requests[place].ticket.number for place in places])
+    results: dict[int, Fault | None] = {}
+    new: list[Submission] = []
+    for place in places:
+        request = requests[place]
+        number = request.ticket.number
+        if number in stored:
+            results[place] = None if stored[number] == request.cells else Fault("ticket-used")
+        elif not found.accepts(now):
+            results[place] = Fault("campaign-not-open")
+        else:
+            results[place] = None
+            stored[number] = request.cells
+            new.append(request)
+    if new:
+        _store(connection, campaign, new, now)
+    return results
+
+
+def _stored(
+    connection: Connection, campaign: Campaign, numbers: list[int]
+) -> dict[int, bytes | None]:
+    """What was counted before; nothing is left to compare with once retention has passed."""
+    mine = (submissions.c.campaign == campaign.id) & submissions.c.ticket.in_(numbers)
+    rows = connection.execute(select(submissions.c.ticket, submissions.c.cells).where(mine))
+    return {row.ticket: None if row.cells is None else bytes(row.cells) for row in rows}
+
+
+def _store(connection: Connection, campaign: Campaign, new: list[Submission], now: int) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "campaign": campaign.id,
+            "ticket": each.ticket.number,
+            "received_at": now,
+            "cells": each.cells,
+        }
+        for each in new
+    ]
+    connection.execute(insert(submissions), rows)
+    Tallies.add(connection, campaign.id, counted(campaign, new))
+    count_seats(
+        connection, campaign.id, [group for each in new for group in each.groups], "submissions"
+    )
+    count_activity(connection, campaign.id, "submissions", len(new), now)
+
+
+def counted(campaign: Campaign, new: Sequence[Submission]) -> IntArray:
+    """Counts by group and cell, from the one binning kernel.
+
+    >>> from unpoison import Plan
+    >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
+    >>> campaign = Campaign.new("Drinks", plan, now=0)
+    >>> ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
+    >>> counted(campaign, [Submission.checked(campaign, ticket, [1])]).tolist()
+    [[0, 1]]
+    """
+    binner = Binner(campaign.plan)
+    groups = row_groups(campaign, [group for each in new for group in each.groups])
+    binner.add(groups, unpacked(b"".join(each.cells for each in new)))
+    return binner.summary().counts

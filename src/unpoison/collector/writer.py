@@ -1,0 +1,159 @@
+"""The writer: many small writes, few transactions. Whoever is answered has been committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from unpoison.collector.clock import Clock
+from unpoison.collector.database import Database
+from unpoison.collector.faults import Fault
+
+Result = TypeVar("Result")
+
+
+class Apply(Protocol):
+    """Does many requests of one kind in a transaction; results are in their order."""
+
+    def __call__(self, connection: Connection, requests: Sequence[Any], now: int, /) -> list[Any]:
+        """Return one result a request."""
+
+
+@dataclass(frozen=True)
+class Batching:
+    """When a transaction begins: so many requests wait, or one has waited so long.
+
+    >>> Batching().size
+    512
+    """
+
+    size: int = 512
+    delay: float = 0.005
+    waiting: int = 20_000
+
+
+@dataclass(frozen=True)
+class _Work:
+    apply: Apply
+    requests: Sequence[Any]
+    answer: asyncio.Future[list[Any]]
+
+
+Observe = Callable[[int, float], None]
+Lock = Callable[[Connection, Sequence[Any]], None]
+
+
+class Writer:
+    """One thread writes; requests that come meanwhile share the next transaction.
+
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> async def count() -> int:
+    ...     with scratch_database() as database:
+    ...         async with Writer(database) as writer:
+    ...             return await writer.call(lambda connection: 1 + 1)
+    >>> asyncio.run(count())
+    2
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock | None = None,
+        batching: Batching | None = None,
+        observe: Observe | None = None,
+        lock: Lock | None = None,
+    ) -> None:
+        self.database = database
+        self.clock = clock or Clock()
+        self.batching = batching or Batching()
+        self.observe: Observe = observe or (lambda requests, seconds: None)
+        self.lock: Lock = lock or (lambda connection, requests: None)
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self.queue: asyncio.Queue[_Work] = asyncio.Queue()
+        self.waiting = 0
+        self.task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Writer:
+        self.task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Commit what waits, then stop."""
+        await self.queue.join()
+        if self.task is not None:
+            self.task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.task
+        self.thread.shutdown()
+
+    async def apply(self, apply: Apply, requests: Sequence[Any]) -> list[Any]:
+        """Results of requests, after they have been committed."""
+        if self.waiting + len(requests) > self.batching.waiting:
+            raise Fault("unavailable", "Too much is waiting to be stored: try again later.")
+        work = _Work(apply, requests, asyncio.get_running_loop().create_future())
+        self.waiting += len(requests)
+        self.queue.put_nowait(work)
+        return await work.answer
+
+    async def call(self, function: Callable[[Connection], Result]) -> Result:
+        """What a function of a transaction of its own gives."""
+        return await asyncio.get_running_loop().run_in_executor(self.thread, self._call, function)
+
+    def _call(self, function: Callable[[Connection], Result]) -> Result:
+        with self.database.writing() as connection:
+            return function(connection)
+
+    async def _run(self) -> None:
+        while True:
+            batch = await self._gathered()
+            started = self.clock.steady()
+            await self._answer(batch)
+            size = sum(len(work.requests) for work in batch)
+            self.waiting -= size
+            self.observe(size, self.clock.steady() - started)
+            for _ in batch:
+                self.queue.task_done()
+
+    async def _gathered(self) -> list[_Work]:
+        """What waits, after giving others a moment to come."""
+        batch = [await self.queue.get()]
+        size = len(batch[0].requests)
+        if size + self.queue.qsize() < self.batching.size:
+            await asyncio.sleep(self.batching.delay)
+        while size < self.batching.size and not self.queue.empty():
+            batch.append(self.queue.get_nowait())
+            size += len(batch[-1].requests)
+        return batch
+
+    async def _answer(self, batch: list[_Work]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(self.thread, self._commit, batch)
+        except Exception as fault:
+            for work in batch:
+                if not work.answer.done():
+                    work.answer.set_exception(fault)
+            return
+        for work, results in zip(batch, found, strict=True):
+            if not work.answer.done():
+                work.answer.set_result(results)
+
+    def _commit(self, batch: list[_Work]) -> list[list[Any]]:
+        """All requests of one kind together, each kind in the order of its first one."""
+        found: dict[int, list[Any]] = {}
+        now = self.clock.now()
+        with self.database.writing() as connection:
+            self.lock(connection, [each for work in batch for each in work.requests])
+            for kind in dict.fromkeys(work.apply for work in batch):
+                mine = [place for place, work in enumerate(batch) if work.apply is kind]
+                requests = [each for place in mine for each in batch[place].requests]
+                results = iter(kind(connection, requests, now))
+                for place in mine:
+                    found[place] = [next(results) for _ in batch[place].requests]
+        return [found[place] for place in range(len(batch))]

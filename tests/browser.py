@@ -1,0 +1,71 @@
+"""A real Chromium for tests: skipped where it is missing, unless everything is required."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def _chromium() -> str:
+    """Where Chromium is; without it, or without playwright, the test ends here."""
+    found = shutil.which("chromium")
+    if importlib.util.find_spec("playwright") is None:
+        return _missing("the Python package playwright (pip install 'unpoison[dev]')")
+    if found is None:
+        return _missing("the browser chromium")
+    return found
+
+
+def _missing(part: str) -> str:
+    if os.environ.get("UNPOISON_REQUIRE_ALL") == "1":
+        pytest.fail(f"this test needs {part}", pytrace=False)
+    pytest.skip(f"this test needs {part}")
+
+
+@contextmanager
+def launch() -> Iterator[Browser]:
+    """A headless browser, closed at the end."""
+    executable = _chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def browser_fixture() -> Callable[..., Iterator[Browser]]:
+    """A fixture for a test file: `browser = browser_fixture()`, one browser for all its tests.
+
+    Not one for the whole session: as long as playwright runs, its event loop is this thread's
+    running one, and other files' tests could not run theirs.
+    """
+
+    @pytest.fixture(scope="module", name="browser")
+    def browser() -> Iterator[Browser]:
+        with launch() as launched:
+            yield launched
+
+    return browser

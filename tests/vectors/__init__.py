@@ -1,0 +1,1 @@
+"""Test vectors that the Python device and the browser's client share."""
