@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test check docs docs-outputs bench evaluation clean
 
-demo: $(STAMP)  ## a poisoned collection of a million users, estimated by every method
+demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 20,000 devices
 	$(BIN)/python -m unpoison.demo
 
 test: $(STAMP)  ## all tests and the examples in the docstrings

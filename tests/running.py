@@ -221,12 +221,13 @@ class Spawned(Face):
     def kill(self) -> None:
         """As a power cut would: no goodbye."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(20)
+        self.process.communicate(timeout=20)
 
     def stop(self) -> int:
         """Politely; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
 
 
 def spawned(folder: Path, token: str, **environment: str) -> Spawned:

@@ -15,7 +15,8 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from unpoison.collector.faults import Fault
 from unpoison.errors import InvalidParameter
 
-BUSY_SECONDS = 5.0
+BUSY_SECONDS = 3.0
+"""For a lock; a device that waits for two transactions is told before it gives up."""
 CONNECT_SECONDS = 5
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQLITE_SETTINGS = (

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
+from sqlalchemy import URL
 
 from unpoison.collector.clock import Clock
-from unpoison.collector.database import Database, database_url
+from unpoison.collector.database import Database, database_url, sqlite_file
 from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import protocol
 from unpoison.collector.http.logs import set_up_logs
@@ -20,6 +21,7 @@ from unpoison.collector.operators import add_operator, operator_hashes
 from unpoison.collector.service import Collector
 from unpoison.collector.settings import Settings
 from unpoison.errors import InvalidParameter
+from unpoison.files import check_output
 
 SHUTDOWN_SECONDS = 10
 
@@ -92,15 +94,26 @@ def check(settings: Settings) -> dict[str, str]:
     ...     check(Settings.load(database=f"{folder}/reports.db"))["schema"]
     'none yet; would become 0002'
     """
-    found = {"address": f"http://{settings.host}:{settings.port}"}
-    with opened(settings) as database:
-        at, wanted = checked_revision(database), newest()
-        found["database"] = database.url.render_as_string(hide_password=True)
-    found["schema"] = wanted if at == wanted else f"{at or 'none yet'}; would become {wanted}"
+    url = database_url(settings.database.get_secret_value())
+    at, wanted = _schema(settings, url), newest()
     keys = KeyFile(settings.keys)
-    exists = settings.keys.exists()
-    found["keys"] = f"{settings.keys} ({len(keys.load())})" if exists else f"{settings.keys} (new)"
-    return found
+    kept = f"{len(keys.load())}" if settings.keys.exists() else "new"
+    return {
+        "address": f"http://{settings.host}:{settings.port}",
+        "database": url.render_as_string(hide_password=True),
+        "schema": wanted if at == wanted else f"{at or 'none yet'}; would become {wanted}",
+        "keys": f"{settings.keys} ({kept})",
+    }
+
+
+def _schema(settings: Settings, url: URL) -> str | None:
+    """The schema of a database; a file that is not there yet is not made."""
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        check_output(file, "database")
+        return None
+    with opened(settings) as database:
+        return checked_revision(database)
 
 
 def bound(settings: Settings) -> socket.socket:

@@ -74,15 +74,20 @@ class Collector:
 
     async def __aenter__(self) -> Collector:
         await self.stack.enter_async_context(self.writer)
+        self.stack.push_async_callback(self._write_last_rejections)
         self.stack.callback(self.analyst.close)
         await self.stack.enter_async_context(Housekeeper(self))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Commit what waits, and stop."""
-        with suppress(Fault):
-            await self.write_rejections()
         await self.stack.aclose()
+
+    async def _write_last_rejections(self) -> None:
+        """Before the end; a database that does not answer is not waited for again."""
+        if not self.writer.failing:
+            with suppress(Fault):
+                await self.write_rejections()
 
     async def is_operator(self, token: str) -> bool:
         """Whether a token is one of the operators'."""

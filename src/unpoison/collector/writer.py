@@ -77,6 +77,7 @@ class Writer:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.queue: asyncio.Queue[_Work] = asyncio.Queue()
         self.waiting = 0
+        self.failing = False
         self.task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Writer:
@@ -135,7 +136,9 @@ class Writer:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.run_in_executor(self.thread, self._commit, batch)
+            self.failing = False
         except Exception as fault:
+            self.failing = True
             for work in batch:
                 if not work.answer.done():
                     work.answer.set_exception(fault)

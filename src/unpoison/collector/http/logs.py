@@ -34,6 +34,8 @@ class JsonLines(logging.Formatter):
 def set_up_logs(level: str) -> None:
     """Everything that the collector and its web server say goes to standard error as JSON.
 
+    The web server's own lines about requests are left out: they would repeat addresses in full.
+
     >>> set_up_logs("info")
     >>> logging.getLogger("unpoison.collector").level == logging.INFO
     True
@@ -44,4 +46,5 @@ def set_up_logs(level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
-    logging.getLogger("uvicorn.access").handlers = []
+    access = logging.getLogger("uvicorn.access")
+    access.handlers, access.propagate = [], False
