@@ -99,6 +99,25 @@ class Database:
         self.engine.dispose()
 
 
+def reason(fault: BaseException) -> str:
+    """What a log says of a fault: the database's own code for it, or its kind; never its text.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     database = Database(database_url(f"{folder}/missing/reports.db"))
+    ...     try:
+    ...         with database.reading():
+    ...             pass
+    ...     except Fault as fault:
+    ...         print(reason(fault))
+    SQLITE_CANTOPEN
+    """
+    known = fault.__cause__ or fault
+    driver = getattr(known, "orig", None)
+    code = getattr(driver, "sqlite_errorname", None) or getattr(driver, "sqlstate", None)
+    return str(code or type(known).__name__)
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """A database that is gone, locked or full is unavailable; what it was asked is not repeated."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from unpoison.collector.analysis import Question
 from unpoison.collector.campaigns import OPEN, Campaign, Campaigns
+from unpoison.collector.database import reason
 from unpoison.collector.faults import Fault
 from unpoison.collector.retention import forget_old
 from unpoison.collector.tallies import Tallies
@@ -87,7 +88,7 @@ async def _forever(task: Callable[[], Awaitable[None]], seconds: float) -> None:
         try:
             await task()
         except Exception as fault:
-            log.error("housekeeping failed", extra={"fault": type(fault).__name__})
+            log.error("housekeeping failed", extra={"fault": reason(fault)})
         await asyncio.sleep(seconds)
 
 

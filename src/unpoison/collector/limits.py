@@ -27,12 +27,20 @@ class RateLimit:
 
     def take(self, address: str) -> None:
         """Count one, or refuse it."""
+        self.check(address)
+        self.count(address)
+
+    def check(self, address: str) -> None:
+        """Refuse an address that has none left."""
         wait = self.wait(address)
         if wait > 0:
             raise Fault("rate-limited", retry_after=math.ceil(wait))
+
+    def count(self, address: str) -> None:
+        """Take one away, if there is one."""
         key = network(address)
         left, at = self._level(key)
-        self.buckets[key] = (left - 1, at)
+        self.buckets[key] = (max(0.0, left - 1), at)
         self.buckets.move_to_end(key)
         if len(self.buckets) > MOST_ADDRESSES:
             self.buckets.popitem(last=False)

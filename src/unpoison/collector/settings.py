@@ -57,7 +57,7 @@ class Settings(BaseSettings):
         20, ge=1, description="Most enrolments in open campaigns from one address."
     )
     guesses_per_minute: int = Field(
-        20, ge=1, description="Most wrong invites, tickets and tokens from one address."
+        20, ge=1, description="Most wrong invites and tokens from one address."
     )
     allowed_origins: list[str] = Field(
         [], description="Websites whose pages may report with client.js."

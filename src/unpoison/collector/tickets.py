@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -33,7 +34,8 @@ class Ticket:
 
     def check(self, campaign: str, device: str, now: int) -> None:
         """Refuse it elsewhere, from others, and later."""
-        if self.campaign != campaign or self.device != device_mark(device):
+        same_device = hmac.compare_digest(self.device, device_mark(device))
+        if self.campaign != campaign or not same_device:
             raise Fault("invalid-ticket")
         if self.expires_at <= now:
             raise Fault("ticket-expired")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from unpoison.collector.clock import Clock
-from unpoison.collector.database import Database
+from unpoison.collector.database import Database, reason
 from unpoison.collector.faults import Fault
 
+log = logging.getLogger("unpoison.collector")
 Result = TypeVar("Result")
 
 
@@ -95,7 +97,7 @@ class Writer:
 
     async def apply(self, apply: Apply, requests: Sequence[Any]) -> list[Any]:
         """Results of requests, after they have been committed."""
-        if self.waiting + len(requests) > self.batching.waiting:
+        if self.waiting and self.waiting + len(requests) > self.batching.waiting:
             raise Fault("unavailable", "Too much is waiting to be stored: try again later.")
         work = _Work(apply, requests, asyncio.get_running_loop().create_future())
         self.waiting += len(requests)
@@ -139,6 +141,7 @@ class Writer:
             self.failing = False
         except Exception as fault:
             self.failing = True
+            log.error("transaction failed", extra={"fault": reason(fault)})
             for work in batch:
                 if not work.answer.done():
                     work.answer.set_exception(fault)

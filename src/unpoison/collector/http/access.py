@@ -50,10 +50,10 @@ async def need_operator(request: Request, collector: Service, token: Token) -> N
     """
     address = address_of(request)
     if token is not None:
-        _refuse_guesser(collector, address)
+        collector.guesses.check(address)
         if await collector.is_operator(token.credentials):
             return
-        collector.guesses.take(address)
+        collector.guesses.count(address)
     raise Fault("unauthorized")
 
 
@@ -67,10 +67,3 @@ async def need_reader(request: Request, collector: Service, token: Token) -> Non
     """
     if not collector.settings.public:
         await need_operator(request, collector, token)
-
-
-def _refuse_guesser(collector: Collector, address: str) -> None:
-    """Whoever was wrong too often is not even listened to."""
-    wait = collector.guesses.wait(address)
-    if wait > 0:
-        raise Fault("rate-limited", retry_after=int(wait) + 1)

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from unpoison.collector.campaigns import OPEN_TO_ALL, Campaign
+from unpoison.collector.campaigns import OPEN_TO_ALL
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import address_of, collector_of
 from unpoison.collector.http.errors import responses
@@ -24,7 +24,6 @@ from unpoison.collector.http.models import (
 from unpoison.collector.service import Collector
 
 router = APIRouter(prefix="/v1/campaigns/{campaign}", tags=["devices"], route_class=LeanRoute)
-GUESSES = ("invalid-invite", "invalid-ticket")
 ACCEPTED = {"status": "accepted"}
 TICKET_FAULTS = (
     "invalid-request",
@@ -65,8 +64,8 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     """A ticket for a device; asking again gives the same one."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found, address_of(request)) as refusals:
-        refusals.check()
+    with Refusals(collector, found.id, address_of(request)) as refusals:
+        refusals.check_guesses()
         if found.access == OPEN_TO_ALL:
             collector.enrolments.take(address_of(request))
         ticket = await collector.enrol(found, body.device, body.tier, body.invite)
@@ -78,8 +77,7 @@ async def submit(request: Request, body: SubmissionBody, campaign: str) -> JSONR
     """A ticket's reports, once; the identical submission again is answered alike."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found, address_of(request)) as refusals:
-        refusals.check()
+    with Refusals(collector, found.id, address_of(request)):
         fault = (await collector.submit(found, [(body.ticket, body.device, body.values)]))[0]
         if fault is not None:
             raise fault
@@ -91,8 +89,7 @@ async def submit_batch(request: Request, body: BatchBody, campaign: str) -> JSON
     """Many submissions in one request, each with a result of its own, in their order."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found, address_of(request)) as refusals:
-        refusals.check()
+    with Refusals(collector, found.id, address_of(request)) as refusals:
         given = [(each.ticket, each.device, each.values) for each in body.submissions]
         told = await collector.submit(found, given)
         for fault in told:
@@ -106,37 +103,38 @@ def _result(fault: Fault | None) -> dict[str, Any]:
 
 
 class Refusals:
-    """Counts what is refused, and makes whoever guesses at speed wait.
+    """Counts what is refused, and makes whoever tries invites at speed wait.
 
-    >>> from unpoison.collector.scratch import scratch_campaign, scratch_database
+    Tickets are not counted against an address: they cannot be guessed, and a gateway may bring many
+    that have become invalid through no fault of its own.
+
+    >>> from unpoison.collector.scratch import scratch_database
     >>> from unpoison.collector.settings import Settings
-    >>> with scratch_database() as database, scratch_campaign() as (_, drinks):
+    >>> with scratch_database() as database:
     ...     collector = Collector(Settings.load(guesses_per_minute=1), database, ["a key"])
-    ...     with Refusals(collector, drinks, "192.0.2.1") as refusals:
+    ...     with Refusals(collector, "k3v9x2m4q7w1", "192.0.2.1") as refusals:
     ...         refusals.count(Fault("invalid-invite"))
-    ...         refusals.check()
+    ...         refusals.check_guesses()
     Traceback (most recent call last):
         ...
     unpoison.collector.faults.Fault: Too many requests from this address: try again later.
     """
 
-    def __init__(self, collector: Collector, campaign: Campaign, address: str) -> None:
+    def __init__(self, collector: Collector, campaign: str, address: str) -> None:
         self.collector, self.campaign, self.address = collector, campaign, address
 
     def __enter__(self) -> Refusals:
         return self
 
-    def check(self) -> None:
+    def check_guesses(self) -> None:
         """Refuse an address that has guessed too often."""
-        wait = self.collector.guesses.wait(self.address)
-        if wait > 0:
-            raise Fault("rate-limited", retry_after=int(wait) + 1)
+        self.collector.guesses.check(self.address)
 
     def count(self, fault: Fault) -> None:
         """One refusal."""
-        self.collector.reject(self.campaign.id, fault)
-        if fault.code in GUESSES and self.collector.guesses.wait(self.address) <= 0:
-            self.collector.guesses.take(self.address)
+        self.collector.reject(self.campaign, fault)
+        if fault.code == "invalid-invite":
+            self.collector.guesses.count(self.address)
 
     def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> None:
         if isinstance(fault, Fault):
