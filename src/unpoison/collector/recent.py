@@ -28,18 +28,18 @@ class Recent:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database, self.clock = database, clock
-        self.known: dict[str, tuple[float, Any]] = {}
+        self.known: dict[str, tuple[float, asyncio.Task[Any]]] = {}
 
     async def get(self, name: str, function: Callable[[Connection], Result]) -> Result:
-        """What a function reads, now or less than a second ago."""
+        """What a function reads, now or less than a second ago; all who ask share one reading."""
         now = self.clock.steady()
-        until, value = self.known.get(name, (0.0, None))
-        if now >= until:
+        until, reading = self.known.get(name, (0.0, None))
+        if reading is None or now >= until or _failed(reading):
             if len(self.known) >= MOST:
                 self.known.clear()
-            value = await self.read(function)
-            self.known[name] = (now + SECONDS, value)
-        result: Result = value
+            reading = asyncio.create_task(self.read(function))
+            self.known[name] = (now + SECONDS, reading)
+        result: Result = await asyncio.shield(reading)
         return result
 
     async def read(self, function: Callable[[Connection], Result]) -> Result:
@@ -53,3 +53,7 @@ class Recent:
     def forget(self) -> None:
         """Something has changed."""
         self.known.clear()
+
+
+def _failed(reading: asyncio.Task[Any]) -> bool:
+    return reading.done() and (reading.cancelled() or reading.exception() is not None)
