@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from command import Command
+from postgres import database, postgres
+
+__all__ = ["database", "postgres", "unpoison"]
 
 
 @pytest.fixture

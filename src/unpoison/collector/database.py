@@ -18,6 +18,8 @@ from unpoison.errors import InvalidParameter
 BUSY_SECONDS = 3.0
 """For a lock; a device that waits for two transactions is told before it gives up."""
 CONNECT_SECONDS = 5
+LOCK_SECONDS, IDLE_SECONDS = 10.0, 60.0
+"""PostgreSQL: a server that vanished in a transaction must not keep others waiting for ever."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQLITE_SETTINGS = (
     "PRAGMA journal_mode = WAL",
@@ -131,9 +133,11 @@ def _engine(url: URL) -> Engine:
     """Parameters are hidden: they would stand in the texts of errors, and so in logs."""
     if url.drivername != "sqlite":
         waiting = {"connect_timeout": url.query.get("connect_timeout", CONNECT_SECONDS)}
-        return create_engine(
+        engine = create_engine(
             url, hide_parameters=True, pool_pre_ping=True, pool_size=4, connect_args=waiting
         )
+        event.listen(engine, "connect", _set_up_postgresql)
+        return engine
     options = {"timeout": BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(url, hide_parameters=True, connect_args=options)
     event.listen(engine, "connect", _set_up_sqlite)
@@ -146,6 +150,13 @@ def _set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None
     for setting in SQLITE_SETTINGS:
         connection.execute(setting)
+
+
+def _set_up_postgresql(connection: Any, _: Any) -> None:
+    times = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
+    for name, seconds in times.items():
+        connection.execute(f"SET {name} = {int(1000 * seconds)}")
+    connection.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:

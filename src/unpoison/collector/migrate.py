@@ -95,6 +95,7 @@ def _known() -> set[str]:
 def _wait_for_others(connection: Connection) -> None:
     """From here on nobody else migrates: SQLite has one writer, PostgreSQL a lock for this."""
     if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
 

@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     estimate_every: float = Field(
         60.0, ge=1, description="Seconds between estimates for the page, where counts changed."
     )
-    batch_size: int = Field(512, ge=1, le=100_000, description="Most requests a transaction.")
+    batch_size: int = Field(512, ge=1, le=10_000, description="Most requests a transaction.")
     batch_delay: float = Field(
         0.005, ge=0, le=1, description="Seconds that a request waits for others to come."
     )

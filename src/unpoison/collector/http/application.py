@@ -53,6 +53,7 @@ def application_of(collector: Collector) -> Guard:
             allow_origins=collector.settings.allowed_origins,
             allow_methods=["GET", "POST"],
             allow_headers=["content-type"],
+            expose_headers=["Retry-After"],
         )
     return Guard(inner, collector.metrics, collector.settings.request_seconds)
 
