@@ -57,7 +57,15 @@ def test_unknown_settings_are_refused_with_a_suggestion(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("port", 70_000), ("batch_size", 0), ("log_level", "loud"), ("ticket_days", 0)],
+    [
+        ("port", 70_000),
+        ("batch_size", 0),
+        ("log_level", "loud"),
+        ("ticket_days", 1e-6),
+        ("keep_submissions", float("inf")),
+        ("operator_token", "short"),
+        ("allowed_origins", ["https://example.org/"]),
+    ],
 )
 def test_values_that_break_their_rule_are_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidParameter, match=name):
@@ -74,11 +82,14 @@ def test_files_that_are_no_settings_are_refused() -> None:
 
 def test_secrets_are_in_no_text(unpoison: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "postgresql://ada:hunter2@127.0.0.1:9/reports"
-    assert "hunter2" not in repr(Settings.load(database=url, operator_token="s3cret"))
-    assert "s3cret" not in repr(Settings.load(operator_token="s3cret"))
+    secret = "s3cret" * 4
+    assert "hunter2" not in repr(Settings.load(database=url, operator_token=secret))
+    assert "s3cret" not in repr(Settings.load(operator_token=secret))
     assert "hunter2" not in unpoison.refused("serve", "--check", "--database", url)
-    monkeypatch.setenv(f"{PREFIX}OPERATOR_TOKEN", "s3cret")
+    monkeypatch.setenv(f"{PREFIX}OPERATOR_TOKEN", secret)
     assert "s3cret" not in unpoison.done("serve", "--check").out
+    monkeypatch.setenv(f"{PREFIX}OPERATOR_TOKEN", "s3cret")
+    assert "s3cret" not in unpoison.refused("serve", "--check")
 
 
 def test_a_check_changes_nothing(unpoison: Command) -> None:

@@ -258,7 +258,7 @@ def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pa
         with opened(pair.database) as database:
             for _ in range(100):
                 with database.writing() as connection:
-                    count_rejections(connection, rows, 0)
+                    count_rejections(connection, rows)
 
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(write, rows) for rows in (causes, causes[::-1])]:

@@ -10,6 +10,7 @@ from typing import Any
 from unpoison.defences import Defence, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
+from unpoison.plan import Plan
 from unpoison.protocols import (
     SCHEMES,
     FilterOptions,
@@ -44,7 +45,15 @@ def default_method(summary: Summary) -> str:
     >>> default_method(Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)))
     'joint'
     """
-    plan = summary.plan
+    return default_method_of(summary.plan)
+
+
+def default_method_of(plan: Plan) -> str:
+    """The same, known before there is anything to summarise.
+
+    >>> default_method_of(Plan.new(epsilon=0.25, low=0, high=1, protocol="baseline"))
+    'baseline'
+    """
     if plan.protocol == "baseline":
         return "baseline"
     return DEFAULT_METHOD if len(plan.categories or ()) <= MOST_CATEGORIES else "emf-star"

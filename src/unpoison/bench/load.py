@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 CONNECTIONS = 64
 LOOPBACK = "127.0.0.1"
 GIVE_UP = 30.0
+SLOWEST = 20.0
+"""Requests a second: whoever answers fewer is not waited for to the end."""
 BROKEN = 0
 """The status of a request that got no answer."""
 
@@ -65,10 +68,13 @@ async def _fire(
     port: int, requests: Sequence[bytes], rate: float | None, connections: int
 ) -> Outcome:
     shots = [_Shot(at, request) for at, request in enumerate(requests)]
+    bound = GIVE_UP + (len(requests) / rate if rate else len(requests) / SLOWEST)
     waiting = iter(shots)
     started = time.perf_counter()
     workers = [_worker(port, waiting, started, rate) for _ in range(connections)]
-    await asyncio.gather(*workers)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(bound):
+            await asyncio.gather(*workers)
     seconds = time.perf_counter() - started
     return Outcome(
         [shot.status for shot in shots],

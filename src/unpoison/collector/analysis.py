@@ -17,29 +17,53 @@ from typing import Any
 
 from unpoison.collector.campaigns import Campaign, parsed_plan
 from unpoison.collector.faults import Fault
-from unpoison.errors import UnpoisonError
+from unpoison.collector.tallies import summary_of_counts
+from unpoison.errors import InvalidParameter, UnpoisonError
+from unpoison.methods import canonical, default_method_of, estimate_summary
+from unpoison.plan import Plan
+from unpoison.statistic import Statistic
 from unpoison.summary import Summary
 
 KEPT = 64
+MOST_QUESTIONS = 8
+MOST_SECONDS = 120.0
 Observe = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Question:
-    """Which estimate is wanted; what is left out is chosen by the library.
+    """Which estimate is wanted, in full, so that one question has one spelling.
 
-    >>> Question(method="emf-star").plain, Question().plain
-    (False, True)
+    >>> from unpoison import Plan
+    >>> plan = Plan.new("piecewise-integer", low=0, high=1)
+    >>> Question.of(plan) == Question.of(plan, "joint", "mean"), Question.of(plan, "emf*").method
+    (True, 'emf-star')
     """
 
-    method: str | None = None
-    statistic: str | None = None
+    method: str
+    statistic: str
     post_processing: str | None = None
 
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        method: str | None = None,
+        statistic: str | None = None,
+        post_processing: str | None = None,
+    ) -> Question:
+        """What was asked, if there is such a method and the plan can answer it."""
+        try:
+            asked = Statistic.of(plan, statistic, post_processing)
+            chosen = canonical(method or default_method_of(plan))
+        except InvalidParameter as fault:
+            raise Fault("invalid-request", f"No estimate: {fault}.", fault.parameter) from None
+        return cls(chosen, asked.name, asked.post_processing if plan.categorical else None)
+
     @property
-    def plain(self) -> bool:
-        """Whether nothing was chosen."""
-        return self == Question()
+    def costly(self) -> bool:
+        """Whether whoever asks has a say in how long the answer takes."""
+        return ":" in self.method
 
 
 def answered(plan_json: str, counts: Any, question: Question) -> str:
@@ -49,12 +73,9 @@ def answered(plan_json: str, counts: Any, question: Question) -> str:
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
-    >>> answered(plan.to_json(), run.summary.counts, Question("ostrich"))[:21]
+    >>> answered(plan.to_json(), run.summary.counts, Question("ostrich", "mean"))[:21]
     '{"method": "ostrich",'
     """
-    from unpoison.collector.tallies import summary_of_counts
-    from unpoison.methods import estimate_summary
-
     summary = summary_of_counts(parsed_plan(plan_json), counts)
     return estimate_summary(
         summary,
@@ -75,6 +96,7 @@ class Analyst:
         self.observe: Observe = observe or (lambda seconds: None)
         self.answers: OrderedDict[tuple[str, int, Question], str] = OrderedDict()
         self.running: dict[tuple[str, Question], asyncio.Task[str]] = {}
+        self.turn = asyncio.Lock()
         self.pool: ProcessPoolExecutor | None = None
 
     async def answer(self, campaign: Campaign, summary: Summary, question: Question) -> str:
@@ -89,6 +111,8 @@ class Analyst:
             return self.answers[key]
         task = self.running.get((campaign.id, question))
         if task is None:
+            if len(self.running) >= MOST_QUESTIONS:
+                raise Fault("unavailable", "Too many estimates are being made: try again later.")
             task = asyncio.create_task(self._made(campaign, summary, question))
             self.running[campaign.id, question] = task
             task.add_done_callback(lambda made: self._ended(made, campaign.id, question))
@@ -101,21 +125,28 @@ class Analyst:
             task.exception()
 
     async def _made(self, campaign: Campaign, summary: Summary, question: Question) -> str:
-        started = time.monotonic()
-        try:
-            text = await asyncio.get_running_loop().run_in_executor(
-                self._process(), answered, campaign.plan_json, summary.counts, question
-            )
-        except BrokenProcessPool:
-            self.pool = None
-            raise Fault("unavailable", "The estimate was interrupted: ask again.") from None
-        except UnpoisonError as fault:
-            raise Fault("invalid-request", f"No estimate: {fault}.") from None
-        self.observe(time.monotonic() - started)
+        async with self.turn:
+            started = time.monotonic()
+            text = await self._from_process(campaign, summary, question)
+            self.observe(time.monotonic() - started)
         self.answers[campaign.id, int(summary.counts.sum()), question] = text
         if len(self.answers) > KEPT:
             self.answers.popitem(last=False)
         return text
+
+    async def _from_process(self, campaign: Campaign, summary: Summary, question: Question) -> str:
+        """The answer; a process that takes too long, or has died, is replaced by another."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(MOST_SECONDS):
+                return await loop.run_in_executor(
+                    self._process(), answered, campaign.plan_json, summary.counts, question
+                )
+        except (TimeoutError, BrokenProcessPool):
+            await asyncio.to_thread(self._end_process)
+            raise Fault("unavailable", "The estimate was interrupted: ask again.") from None
+        except UnpoisonError as fault:
+            raise Fault("invalid-request", f"No estimate: {fault}.") from None
 
     def _process(self) -> ProcessPoolExecutor:
         """Started when it is first needed, afresh if it has died."""
@@ -125,7 +156,12 @@ class Analyst:
         return self.pool
 
     def close(self) -> None:
-        """Stop; an estimate that is being made is given up."""
+        """Stop; estimates that are being made or waited for are given up."""
+        for task in self.running.values():
+            task.cancel()
+        self._end_process()
+
+    def _end_process(self) -> None:
         if self.pool is not None:
             for process in list((self.pool._processes or {}).values()):
                 process.terminate()

@@ -13,6 +13,7 @@ from unpoison.collector.clock import iso
 from unpoison.collector.credentials import is_campaign_id, new_campaign_id
 from unpoison.collector.faults import Fault
 from unpoison.collector.schema import campaigns, seats
+from unpoison.collector.seats import lock_campaigns, lock_seats
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import mechanisms
 from unpoison.plan import Plan
@@ -222,7 +223,7 @@ class Campaigns:
     @staticmethod
     def close(connection: Connection, campaign: str) -> Campaign:
         """Let nobody in any more: counts stay as they are."""
-        found = _existing(connection, campaign)
+        found = _locked(connection, campaign)
         if found.state == DRAFT:
             raise Fault("wrong-state", "The campaign has not been opened.")
         return _changed(connection, found, state=CLOSED)
@@ -240,6 +241,7 @@ class Campaigns:
         """Close what has reached its end, once and for all: a clock may be set back."""
         due = (campaigns.c.state == OPEN) & (campaigns.c.closes_at <= now)
         found = connection.execute(select(campaigns.c.id).where(due)).scalars().all()
+        lock_campaigns(connection, found)
         if found:
             connection.execute(update(campaigns).where(due).values(state=CLOSED))
         return list(found)
@@ -247,7 +249,7 @@ class Campaigns:
     @staticmethod
     def delete(connection: Connection, campaign: str) -> None:
         """Forget a campaign and everything that belongs to it."""
-        found = _existing(connection, campaign)
+        found = _locked(connection, campaign)
         if found.state == OPEN:
             raise Fault("wrong-state", "An open campaign cannot be deleted: close it first.")
         connection.execute(delete(campaigns).where(campaigns.c.id == campaign))
@@ -258,6 +260,13 @@ def _existing(connection: Connection, campaign: str) -> Campaign:
     if found is None:
         raise Fault("not-found", "There is no such campaign.")
     return found
+
+
+def _locked(connection: Connection, campaign: str) -> Campaign:
+    """A campaign in which nothing is being counted."""
+    _existing(connection, campaign)
+    lock_seats(connection, campaign)
+    return _existing(connection, campaign)
 
 
 def _changed(connection: Connection, campaign: Campaign, **values: Any) -> Campaign:

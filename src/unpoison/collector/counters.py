@@ -66,9 +66,7 @@ def count_activity(
     add_to(connection, activity, {"campaign": campaign, "minute": now - now % MINUTE}, amounts)
 
 
-def count_rejections(
-    connection: Connection, found: Sequence[tuple[str, str, int]], _: int
-) -> list[None]:
+def count_rejections(connection: Connection, found: Sequence[tuple[str, str, int]]) -> None:
     """Rejections as (campaign, cause, number), of campaigns that still exist.
 
     They are added in a fixed order: two servers could lock one another's rows otherwise.
@@ -76,7 +74,7 @@ def count_rejections(
     >>> from unpoison.collector.scratch import scratch_campaign
     >>> with scratch_campaign() as (connection, campaign):
     ...     found = [(campaign.id, "ticket-used", 3), ("gone", "ticket-used", 1)]
-    ...     told = count_rejections(connection, found, 0)
+    ...     count_rejections(connection, found)
     ...     connection.execute(select(rejections.c.count)).scalars().all()
     [3]
     """
@@ -88,4 +86,3 @@ def count_rejections(
         if campaign in known:
             key = {"campaign": campaign, "cause": cause}
             add_to(connection, rejections, key, {"count": number})
-    return [None] * len(found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from unpoison.errors import InvalidParameter
 BUSY_SECONDS = 3.0
 """For a lock; a device that waits for two transactions is told before it gives up."""
 CONNECT_SECONDS = 5
+PRIVATE = 0o600
 LOCK_SECONDS, IDLE_SECONDS = 10.0, 60.0
 """PostgreSQL: a server that vanished in a transaction must not keep others waiting for ever."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -70,6 +72,7 @@ class Database:
 
     def __init__(self, url: URL) -> None:
         self.url = url
+        _make_private(sqlite_file(url))
         self.engine = _engine(url)
         options = {} if url.drivername == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         self.readers = self.engine.execution_options(**options)
@@ -127,6 +130,13 @@ def _told() -> Iterator[None]:
         yield
     except (DBAPIError, NoConnection) as fault:
         raise Fault("unavailable") from fault
+
+
+def _make_private(file: Path | None) -> None:
+    """A new SQLite file is for its owner alone; what SQLite puts beside it follows suit."""
+    if file is not None and file.parent.is_dir() and not file.exists():
+        with suppress(FileExistsError, PermissionError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
 def _engine(url: URL) -> Engine:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
@@ -14,7 +14,10 @@ from unpoison.collector.campaigns import INVITE_ONLY, Campaign, Campaigns
 from unpoison.collector.counters import count_activity, count_seats
 from unpoison.collector.faults import Fault
 from unpoison.collector.schema import invites, tickets
-from unpoison.collector.tallies import lock_seats
+from unpoison.collector.seats import by_campaign, lock_seats
+
+NUMBER_BITS = 56
+"""A ticket's number is random: it tells nobody how many there are, nor who came next to whom."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,6 @@ def enrol_all(connection: Connection, requests: Sequence[Enrol], now: int) -> li
     return [results[place] for place in range(len(requests))]
 
 
-def by_campaign(requests: Sequence[Any]) -> list[list[int]]:
-    """The places of requests, campaign by campaign; always in the same order, against deadlock.
-
-    >>> from types import SimpleNamespace as Any
-    >>> by_campaign([Any(campaign=Any(id=name)) for name in "bab"])
-    [[1], [0, 2]]
-    """
-    places = sorted(range(len(requests)), key=lambda place: requests[place].campaign.id)
-    return [list(same) for _, same in groupby(places, lambda place: requests[place].campaign.id)]
-
-
 class _Desk:
     """Serves the devices of one campaign within one transaction."""
 
@@ -139,8 +131,9 @@ class _Desk:
         row = None if request.invite is None else self.invites.get(request.invite)
         if row is None:
             raise Fault("invalid-invite")
-        if row.invite_hash in self.used or request.invite in self.used:
-            if self.by_number[self.used[bytes(row.invite_hash)]].device != request.device:
+        used = self.used.get(bytes(row.invite_hash))
+        if used is not None:
+            if self.by_number[used].device != request.device:
                 raise Fault("invite-used")
         elif row.expires_at is not None and row.expires_at <= self.now:
             raise Fault("invalid-invite")
@@ -148,11 +141,12 @@ class _Desk:
     def _new_seat(self, campaign: Campaign, request: Enrol) -> Seat:
         tiers, groups = len(campaign.plan.all_tiers), campaign.plan.tier_groups(request.tier)
         if campaign.baseline:
-            place, group = self.enrolled[groups[0]], groups[0]
+            group = groups[0]
         else:
             place = sum(self.enrolled[each] for each in groups)
             group = group_of(campaign.plan_json, request.tier, place, campaign.assignment_secret)
-        seat = Seat(place * tiers + request.tier, group, request.device, self.now)
+        number = secrets.randbits(NUMBER_BITS) * tiers + request.tier
+        seat = Seat(number, group, request.device, self.now)
         for each in campaign.groups_of(seat.number, group):
             self.enrolled[each] += 1
         self.new.append(seat)

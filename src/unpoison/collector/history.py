@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, func, insert, select
 from unpoison.collector.campaigns import Campaign, Campaigns
 from unpoison.collector.clock import iso
 from unpoison.collector.schema import activity, estimates, invites, rejections, seats
+from unpoison.collector.seats import lock_seats
 
 MINUTES = 1440
 ESTIMATES = 500
@@ -108,38 +108,55 @@ def _version(campaign: Campaign, parts: dict[str, Any]) -> str:
     return "-".join(str(each) for each in [*told, parts["invites"]["issued"], *made])
 
 
-def keep_estimates(
-    connection: Connection, found: Sequence[tuple[str, str]], now: int
-) -> list[None]:
-    """Write down estimates, as (campaign, JSON), of campaigns that still exist, for the page.
+def keep_estimate(connection: Connection, campaign: str, text: str, now: int) -> bool:
+    """Write an estimate (as JSON) down for the page, unless there is one of as many users.
 
-    >>> from unpoison import Plan
-    >>> from unpoison.collector.campaigns import Campaigns
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.scratch import scratch_campaign
     >>> from unpoison.estimate import Byzantine, Estimate
-    >>> campaign = Campaign.new("Rides", Plan.new("piecewise-integer", low=0, high=9), now=0)
-    >>> text = Estimate("ostrich", 4.5, Byzantine(0.0, "none")).to_json()
-    >>> with scratch_database() as database, database.writing() as connection:
-    ...     Campaigns.add(connection, campaign)
-    ...     kept = keep_estimates(connection, [(campaign.id, text)], 60)
-    ...     status(connection, campaign)["estimates"][0]["mean"]
-    4.5
+    >>> text = Estimate("ostrich", 4.5, Byzantine(0.0, "none"), users=9.0).to_json()
+    >>> with scratch_campaign() as (connection, campaign):
+    ...     [keep_estimate(connection, campaign.id, text, now=60) for _ in range(2)]
+    [True, False]
     """
-    for campaign, text in found:
-        if Campaigns.find(connection, campaign) is None:
-            continue
-        keys = json.loads(text)
-        low, high = keys["interval"] or (None, None)
-        row = {
-            "campaign": campaign,
-            "at": now,
-            "users": int(keys["users"]),
-            "method": keys["method"],
-            "mean": keys.get("mean"),
-            "low": low,
-            "high": high,
-            "byzantine_fraction": keys["byzantine"]["fraction"],
-            "verdict": keys["verdict"],
-        }
-        connection.execute(insert(estimates), row)
-    return [None] * len(found)
+    lock_seats(connection, campaign)
+    keys = json.loads(text)
+    users = int(keys["users"])
+    same = (estimates.c.campaign == campaign) & (estimates.c.users >= users)
+    known = connection.execute(select(estimates.c.id).where(same).limit(1)).first()
+    if known is not None or Campaigns.find(connection, campaign) is None:
+        return False
+    low, high = keys["interval"] or (None, None)
+    row = {
+        "campaign": campaign,
+        "at": now,
+        "users": users,
+        "method": keys["method"],
+        "mean": keys.get("mean"),
+        "low": low,
+        "high": high,
+        "byzantine_fraction": keys["byzantine"]["fraction"],
+        "verdict": keys["verdict"],
+    }
+    connection.execute(insert(estimates), row)
+    return True
+
+
+def with_news(connection: Connection) -> list[str]:
+    """Campaigns in which more users have reported than the last estimate was about.
+
+    >>> from unpoison.collector.counters import count_seats
+    >>> from unpoison.collector.scratch import scratch_campaign
+    >>> with scratch_campaign() as (connection, campaign):
+    ...     before = with_news(connection)
+    ...     count_seats(connection, campaign.id, [0, 1], "submissions")
+    ...     before, with_news(connection) == [campaign.id]
+    ([], True)
+    """
+    most = select(estimates.c.campaign, func.max(estimates.c.users)).group_by(estimates.c.campaign)
+    told = {row[0]: row[1] for row in connection.execute(most)}
+    found = Campaigns.all(connection)
+    return [
+        campaign.id
+        for campaign, _, users in found
+        if users >= campaign.min_users and users > told.get(campaign.id, 0)
+    ]

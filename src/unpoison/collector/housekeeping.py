@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from unpoison.collector.analysis import Question
-from unpoison.collector.campaigns import OPEN, Campaign, Campaigns
+from unpoison.collector.campaigns import Campaigns
 from unpoison.collector.database import reason
 from unpoison.collector.faults import Fault
+from unpoison.collector.history import with_news
 from unpoison.collector.retention import forget_old
 from unpoison.collector.tallies import Tallies
 
@@ -26,7 +26,7 @@ log = logging.getLogger("unpoison.collector")
 
 
 class Housekeeper:
-    """Three tasks beside the requests; a fault in one is logged, and it goes on.
+    """Four tasks beside the requests; a fault in one is logged, and it goes on.
 
     >>> from unpoison.collector.scratch import scratch_database
     >>> from unpoison.collector.service import Collector
@@ -44,8 +44,9 @@ class Housekeeper:
 
     async def __aenter__(self) -> Housekeeper:
         every = self.collector.settings.estimate_every
-        for task, seconds in ((self.tidy, TIDY_SECONDS), (self.estimate, every)):
-            self._start(task, seconds)
+        for task in (self.tidy, self.compact):
+            self._start(task, TIDY_SECONDS)
+        self._start(self.estimate, every)
         self._start(self.forget, FORGET_SECONDS)
         return self
 
@@ -56,20 +57,26 @@ class Housekeeper:
         self.stack.push_async_callback(_stopped, asyncio.create_task(_forever(task, seconds)))
 
     async def tidy(self) -> None:
-        """Write rejections down, close what is due, and add tallies up."""
+        """Write rejections down, and close what is due."""
         collector = self.collector
         await collector.write_rejections()
         now = collector.clock.now()
         if await collector.writer.call(lambda connection: Campaigns.close_due(connection, now)):
             collector.recent.forget()
-        for campaign in await self._open_campaigns():
+
+    async def compact(self) -> None:
+        """Add up the tallies of campaigns that have many."""
+        collector = self.collector
+        for name in await collector.recent.read(Tallies.crowded):
+            campaign = await collector.campaign(name)
             await collector.writer.call(partial(Tallies.compact, campaign=campaign))
 
     async def estimate(self) -> None:
         """An estimate for the page, where there is news and enough of it."""
-        for campaign in await self._open_campaigns():
+        collector = self.collector
+        for name in await collector.recent.read(with_news):
             with suppress(Fault):
-                await self.collector.estimate(campaign.id, Question())
+                await collector.estimate(await collector.campaign(name))
 
     async def forget(self) -> None:
         """Drop the values of old submissions."""
@@ -77,10 +84,6 @@ class Housekeeper:
         before = collector.clock.now() - int(collector.settings.keep_submissions * DAY)
         while await collector.writer.call(lambda connection: forget_old(connection, before)):
             await asyncio.sleep(0)
-
-    async def _open_campaigns(self) -> list[Campaign]:
-        found = await self.collector.recent.get("campaigns", Campaigns.all)
-        return [campaign for campaign, _, _ in found if campaign.state == OPEN]
 
 
 async def _forever(task: Callable[[], Awaitable[None]], seconds: float) -> None:

@@ -87,6 +87,7 @@ submissions = Table(
     Column("ticket", BigInteger, primary_key=True, autoincrement=False),
     Column("received_at", BigInteger, nullable=False),
     Column("cells", LargeBinary),
+    Column("proof", LargeBinary, nullable=False),
     Index("submissions_by_age", "received_at"),
 )
 

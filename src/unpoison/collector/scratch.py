@@ -42,7 +42,7 @@ def scratch_campaign() -> Iterator[tuple[Connection, Campaign]]:
     True
     """
     plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=0.5, categories=["tea", "coffee"])
-    campaign = Campaign.new("Drinks", plan, now=0)
+    campaign = Campaign.new("Drinks", plan, now=0, min_users=1)
     with scratch_database() as database, database.writing() as connection:
         Campaigns.add(connection, campaign)
         yield connection, Campaigns.open(connection, campaign.id, now=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +26,10 @@ from unpoison.errors import InvalidParameter
 from unpoison.files import check_output
 
 SHUTDOWN_SECONDS = 10
+SPARE = 2
+"""The guard refuses what is too much, in words; what is more than that again, the web server."""
+STUCK = 1
+log = logging.getLogger("unpoison.collector")
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
     >>> with scratch_database() as database:
     ...     settings = Settings.load(connections=50)
     ...     web_config(settings, Collector(settings, database, ["a key"])).limit_concurrency
-    50
+    100
     """
     return uvicorn.Config(
         application_of(collector),
@@ -151,7 +157,7 @@ def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=settings.connections,
+        limit_concurrency=SPARE * settings.connections,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         forwarded_allow_ips=settings.trusted_proxies,
         proxy_headers=bool(settings.trusted_proxies),
@@ -162,7 +168,7 @@ def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
 def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
     """Serve until a signal comes; `told` hears the address once it can be used.
 
-    >>> import os, signal
+    >>> import signal
     >>> from tempfile import TemporaryDirectory
     >>> def stop(address: str, parts: Prepared) -> None:
     ...     print(address.startswith("http://127.0.0.1:"))
@@ -184,3 +190,6 @@ def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
         host, port = listener.getsockname()[:2]
         told(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", parts)
         uvicorn.Server(config).run([listener])
+        if collector.writer.stuck:
+            log.error("the database does not answer: it is not waited for")
+            os._exit(STUCK)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -23,14 +25,17 @@ from unpoison.collector.limits import RateLimit
 from unpoison.collector.metrics import Metrics
 from unpoison.collector.operators import operator_hashes
 from unpoison.collector.recent import Recent
+from unpoison.collector.seats import lock_campaigns
 from unpoison.collector.settings import Settings
-from unpoison.collector.submissions import Submission, lock_campaigns, submit_all
+from unpoison.collector.submissions import Submission, submit_all
 from unpoison.collector.tallies import Tallies
 from unpoison.collector.tickets import Ticket, TicketSigner, device_mark
 from unpoison.collector.writer import Batching, Writer
 from unpoison.summary import Summary
 
 DAY = 86400
+FEW = 64
+"""Submissions that are checked on the spot; more are checked beside the event loop."""
 Result = TypeVar("Result")
 Given = tuple[str, str, Sequence[int]]
 """A submission as it came: ticket, device, values."""
@@ -39,7 +44,6 @@ Given = tuple[str, str, Sequence[int]]
 class Collector:
     """Everything that one server process holds.
 
-    >>> import asyncio
     >>> from unpoison.collector.scratch import scratch_database
     >>> async def campaigns() -> list:
     ...     with scratch_database() as database:
@@ -62,14 +66,16 @@ class Collector:
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
         observe = self.metrics.committed
-        self.writer = Writer(database, self.clock, batching, observe, lock_campaigns)
+        self.writer = Writer(database, self.clock, batching, observe, _lock)
         self.metrics.watch_queue(lambda: self.writer.waiting)
         self.analyst = Analyst(self.metrics.estimated)
         self.recent = Recent(database, self.clock)
         self.enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
         self.guesses = RateLimit(settings.guesses_per_minute, 60, self.clock)
+        self.wrong_tokens = RateLimit(settings.guesses_per_minute, 60, self.clock)
+        self.one_large_body = asyncio.Lock()
         self.rejected: Counter[tuple[str, str]] = Counter()
-        self.estimated: dict[str, int] = {}
+        self.written: dict[str, str] = {}
         self.stack = AsyncExitStack()
 
     async def __aenter__(self) -> Collector:
@@ -153,20 +159,25 @@ class Collector:
 
     async def submit(self, campaign: Campaign, given: Sequence[Given]) -> list[Fault | None]:
         """Submissions, each counted (None) or refused for itself."""
-        now = self.clock.now()
-        checked = [self._checked(campaign, each, now) for each in given]
+        check = partial(self._all_checked, campaign, given, self.clock.now())
+        checked = check() if len(given) <= FEW else await asyncio.to_thread(check)
         valid = [each for each in checked if isinstance(each, Submission)]
         results = iter(await self.writer.apply(submit_all, valid) if valid else [])
         told = [next(results) if isinstance(each, Submission) else each for each in checked]
         self.metrics.accepted.inc(sum(each is None for each in told))
         return told
 
+    def _all_checked(
+        self, campaign: Campaign, given: Sequence[Given], now: int
+    ) -> list[Submission | Fault]:
+        return [self._checked(campaign, each, now) for each in given]
+
     def _checked(self, campaign: Campaign, given: Given, now: int) -> Submission | Fault:
         text, device, values = given
         try:
             ticket = self.signer.read(text)
-            ticket.check(campaign.id, device, now)
-            return Submission.checked(campaign, ticket, values)
+            ticket.check(campaign.id, device)
+            return Submission.checked(campaign, ticket, device, values, now)
         except Fault as fault:
             return fault
 
@@ -174,21 +185,23 @@ class Collector:
         """All counts of a campaign."""
         return await self.recent.read(lambda connection: Tallies.summary(connection, campaign))
 
-    async def estimate(self, campaign: str, question: Question) -> str:
-        """The Estimate as JSON; plain ones are written down for the page."""
-        found = await self.campaign(campaign)
-        summary = await self.summary(found)
-        text = await self.analyst.answer(found, summary, question)
-        reports = int(summary.counts.sum())
-        if question.plain and self.estimated.get(campaign) != reports:
-            self.estimated[campaign] = reports
-            await self.writer.apply(history.keep_estimates, [(campaign, text)])
+    async def estimate(self, campaign: Campaign, question: Question | None = None) -> str:
+        """The Estimate as JSON; the usual ones are written down for the page."""
+        usual = Question.of(campaign.plan)
+        summary = await self.summary(campaign)
+        text = await self.analyst.answer(campaign, summary, question or usual)
+        if question in (None, usual) and self.written.get(campaign.id) is not text:
+            with suppress(Fault):
+                now = self.clock.now()
+                keep = partial(history.keep_estimate, campaign=campaign.id, text=text, now=now)
+                await self.writer.call(keep)
+                self.written[campaign.id] = text
         return text
 
     def reject(self, campaign: str, fault: Fault) -> None:
-        """Count a refusal, by its cause."""
+        """Count a refusal, by its cause; a campaign's name may be whatever somebody asked for."""
         self.metrics.rejected.labels(fault.code).inc()
-        if campaign:
+        if is_campaign_id(campaign):
             self.rejected[campaign, fault.code] += 1
 
     async def write_rejections(self) -> None:
@@ -197,7 +210,12 @@ class Collector:
         rows = [(campaign, cause, number) for (campaign, cause), number in found.items()]
         try:
             if rows:
-                await self.writer.apply(count_rejections, rows)
+                await self.writer.call(partial(count_rejections, found=rows))
         except Fault:
             self.rejected.update(found)
             raise
+
+
+def _lock(connection: Connection, requests: Sequence[Any]) -> None:
+    """A transaction begins with the locks of all campaigns that it is about."""
+    lock_campaigns(connection, [request.campaign.id for request in requests])

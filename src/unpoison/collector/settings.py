@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.plan_form import refuse_unknown
 
 PREFIX = "UNPOISON_COLLECTOR_"
+ORIGIN = re.compile(r"https?://[^/?#\s]+")
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -38,15 +40,23 @@ class Settings(BaseSettings):
         None, description="File of the keys that sign tickets; beside the database by default."
     )
     operator_token: SecretStr | None = Field(
-        None, description="An operator's token to accept, beside those in the database."
+        None, min_length=20, description="An operator's token to accept, beside the database's."
     )
     public: bool = Field(False, description="Let everybody read estimates and watch the page.")
     keep_submissions: float = Field(
-        30.0, ge=0, description="Days after which a submission's values are forgotten; counts stay."
+        30.0,
+        ge=0,
+        le=36500,
+        description="Days after which a submission's values are forgotten; counts stay.",
     )
-    ticket_days: float = Field(7.0, gt=0, le=3650, description="Days for which a ticket is valid.")
+    ticket_days: float = Field(
+        7.0, ge=0.01, le=3650, description="Days for which a ticket is valid."
+    )
     estimate_every: float = Field(
-        60.0, ge=1, description="Seconds between estimates for the page, where counts changed."
+        60.0,
+        ge=1,
+        le=86400,
+        description="Seconds between estimates for the page, where counts changed.",
     )
     batch_size: int = Field(512, ge=1, le=10_000, description="Most requests a transaction.")
     batch_delay: float = Field(
@@ -66,7 +76,10 @@ class Settings(BaseSettings):
         [], description="Addresses of proxies whose X-Forwarded-For is believed."
     )
     request_seconds: float = Field(
-        10.0, gt=0, description="Seconds in which a request's head, and then its body, must come."
+        10.0,
+        gt=0,
+        le=3600,
+        description="Seconds in which a request's head, and then its body, must come.",
     )
     connections: int = Field(1000, ge=1, description="Most connections at once.")
     log_level: str = Field("info", description="debug, info, warning or error.")
@@ -78,6 +91,13 @@ class Settings(BaseSettings):
             raise ValueError(f"must be one of {', '.join(LEVELS)}")
         return level
 
+    @field_validator("allowed_origins")
+    @classmethod
+    def _plain_origins(cls, origins: list[str]) -> list[str]:
+        if not all(ORIGIN.fullmatch(each) for each in origins):
+            raise ValueError("must be origins such as https://example.org, without a path")
+        return origins
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -87,7 +107,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment first: what `load` is given, it arranges itself."""
+        """Only what `load` gives: it knows the environment and the file."""
         return (init_settings,)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,10 @@ from sqlalchemy import Connection, insert, select
 from unpoison.binning import Binner
 from unpoison.collector.campaigns import Campaign, Campaigns
 from unpoison.collector.counters import count_activity, count_seats
-from unpoison.collector.enrolment import Enrol, by_campaign
 from unpoison.collector.faults import Fault
 from unpoison.collector.schema import submissions
-from unpoison.collector.tallies import Tallies, lock_seats
+from unpoison.collector.seats import by_campaign, lock_seats
+from unpoison.collector.tallies import Tallies
 from unpoison.collector.tickets import Ticket
 from unpoison.types import IntArray
 
@@ -30,9 +31,9 @@ class Submission:
     >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
     >>> campaign = Campaign.new("Drinks", plan, now=0)
     >>> ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
-    >>> Submission.checked(campaign, ticket, [1]).numbers.tolist()
+    >>> Submission.checked(campaign, ticket, "ab", [1]).numbers.tolist()
     [1]
-    >>> Submission.checked(campaign, ticket, [2])
+    >>> Submission.checked(campaign, ticket, "ab", [2])
     Traceback (most recent call last):
         ...
     unpoison.collector.faults.Fault: values must be cell numbers from 0 to 1
@@ -42,9 +43,18 @@ class Submission:
     ticket: Ticket
     groups: tuple[int, ...]
     cells: bytes
+    proof: bytes
+    """Tells whether a submission is the same again, also after its cells have been forgotten.
+
+    It is keyed by the device's secret, which is not kept: nobody can find the cells by trying.
+    """
+    expired: bool = False
+    """Whether the ticket is too old for a first submission."""
 
     @classmethod
-    def checked(cls, campaign: Campaign, ticket: Ticket, values: Sequence[int]) -> Submission:
+    def checked(
+        cls, campaign: Campaign, ticket: Ticket, device: str, values: Sequence[int], now: int = 0
+    ) -> Submission:
         """Exactly the ticket's number of values, all in their domain."""
         groups = campaign.groups_of(ticket.number, ticket.group)
         wanted = sum(campaign.reports[group] for group in groups)
@@ -54,7 +64,9 @@ class Submission:
         if min(values) < 0 or max(values) >= campaign.cells:
             message = f"values must be cell numbers from 0 to {campaign.cells - 1}"
             raise Fault("out-of-domain", message, "values")
-        return cls(campaign, ticket, groups, np.array(values, dtype=CELL).tobytes())
+        cells = np.array(values, dtype=CELL).tobytes()
+        proof = hmac.digest(device.encode(), cells, "sha256")
+        return cls(campaign, ticket, groups, cells, proof, ticket.expires_at <= now)
 
     @property
     def numbers(self) -> IntArray:
@@ -83,19 +95,6 @@ def row_groups(campaign: Campaign, groups: Sequence[int]) -> IntArray:
     return np.repeat(numbers, np.array(campaign.reports)[numbers])
 
 
-def lock_campaigns(connection: Connection, requests: Sequence[Any]) -> None:
-    """Before requests of several kinds: lock all their campaigns in one order, against deadlock.
-
-    >>> from unpoison.collector.scratch import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
-    ...     lock_campaigns(connection, [Enrol(campaign, "aa", tier=0)])
-    """
-    kinds = (Enrol, Submission)
-    named = {request.campaign.id for request in requests if isinstance(request, kinds)}
-    for campaign in sorted(named) if len(named) > 1 else []:
-        lock_seats(connection, campaign)
-
-
 def submit_all(
     connection: Connection, requests: Sequence[Submission], now: int
 ) -> list[Fault | None]:
@@ -104,7 +103,7 @@ def submit_all(
     >>> from unpoison.collector.scratch import scratch_campaign
     >>> with scratch_campaign() as (connection, campaign):
     ...     ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
-    ...     tea, coffee = (Submission.checked(campaign, ticket, [cell]) for cell in (0, 1))
+    ...     tea, coffee = (Submission.checked(campaign, ticket, "ab", [n]) for n in (0, 1))
     ...     results = submit_all(connection, [tea, tea, coffee], now=0)
     ...     Tallies.summary(connection, campaign).counts.tolist()
     [[1, 0], [0, 0]]
@@ -131,27 +130,30 @@ def _submit(
     new: list[Submission] = []
     for place in places:
         request = requests[place]
-        number = request.ticket.number
-        if number in stored:
-            results[place] = None if stored[number] == request.cells else Fault("ticket-used")
-        elif not found.accepts(now):
-            results[place] = Fault("campaign-not-open")
-        else:
-            results[place] = None
-            stored[number] = request.cells
+        known = stored.setdefault(request.ticket.number, b"")
+        results[place] = _fault(request, known, found.accepts(now))
+        if not known and results[place] is None:
+            stored[request.ticket.number] = request.proof
             new.append(request)
     if new:
         _store(connection, campaign, new, now)
     return results
 
 
-def _stored(
-    connection: Connection, campaign: Campaign, numbers: list[int]
-) -> dict[int, bytes | None]:
-    """What was counted before; nothing is left to compare with once retention has passed."""
+def _fault(request: Submission, known: bytes, open_now: bool) -> Fault | None:
+    """Why a submission is refused; what was counted before is answered as it was then."""
+    if known:
+        return None if hmac.compare_digest(known, request.proof) else Fault("ticket-used")
+    if request.expired:
+        return Fault("ticket-expired")
+    return None if open_now else Fault("campaign-not-open")
+
+
+def _stored(connection: Connection, campaign: Campaign, numbers: list[int]) -> dict[int, bytes]:
+    """The proofs of what was counted before."""
     mine = (submissions.c.campaign == campaign.id) & submissions.c.ticket.in_(numbers)
-    rows = connection.execute(select(submissions.c.ticket, submissions.c.cells).where(mine))
-    return {row.ticket: None if row.cells is None else bytes(row.cells) for row in rows}
+    rows = connection.execute(select(submissions.c.ticket, submissions.c.proof).where(mine))
+    return {row.ticket: bytes(row.proof) for row in rows}
 
 
 def _store(connection: Connection, campaign: Campaign, new: list[Submission], now: int) -> None:
@@ -161,6 +163,7 @@ def _store(connection: Connection, campaign: Campaign, new: list[Submission], no
             "ticket": each.ticket.number,
             "received_at": now,
             "cells": each.cells,
+            "proof": each.proof,
         }
         for each in new
     ]
@@ -179,7 +182,7 @@ def counted(campaign: Campaign, new: Sequence[Submission]) -> IntArray:
     >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
     >>> campaign = Campaign.new("Drinks", plan, now=0)
     >>> ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
-    >>> counted(campaign, [Submission.checked(campaign, ticket, [1])]).tolist()
+    >>> counted(campaign, [Submission.checked(campaign, ticket, "ab", [1])]).tolist()
     [[0, 1]]
     """
     binner = Binner(campaign.plan)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from unpoison.collector.campaigns import Campaign
-from unpoison.collector.schema import seats, tallies
+from unpoison.collector.schema import tallies
+from unpoison.collector.seats import lock_seats
 from unpoison.plan import Plan
 from unpoison.summary import FIXED_POINT, Summary
 from unpoison.types import IntArray
@@ -88,6 +89,12 @@ class Tallies:
         return summary_of_counts(plan, total)
 
     @staticmethod
+    def crowded(connection: Connection) -> list[str]:
+        """The campaigns that have many tallies."""
+        many = select(tallies.c.campaign).group_by(tallies.c.campaign).having(func.count() >= MANY)
+        return list(connection.execute(many).scalars())
+
+    @staticmethod
     def compact(connection: Connection, campaign: Campaign) -> int:
         """Replace many tallies by their sum; returns how many there were."""
         lock_seats(connection, campaign.id)
@@ -99,16 +106,3 @@ class Tallies:
         connection.execute(delete(tallies).where(mine))
         Tallies.add(connection, campaign.id, total)
         return len(ids)
-
-
-def lock_seats(connection: Connection, campaign: str) -> dict[int, tuple[int, int]]:
-    """Each group's enrolled devices and submissions; nobody else may change them until we end.
-
-    >>> from unpoison.collector.scratch import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
-    ...     lock_seats(connection, campaign.id)
-    {0: (0, 0), 1: (0, 0)}
-    """
-    mine = select(seats).where(seats.c.campaign == campaign).order_by(seats.c.group_number)
-    rows = connection.execute(mine.with_for_update())
-    return {row.group_number: (row.enrolled, row.submissions) for row in rows}

@@ -10,13 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.database import Database, reason
 from unpoison.collector.faults import Fault
+from unpoison.collector.schema import campaigns
 
 log = logging.getLogger("unpoison.collector")
+PATIENCE = 15.0
+"""Seconds after which a database that does not answer counts as gone."""
 Result = TypeVar("Result")
 
 
@@ -80,6 +83,7 @@ class Writer:
         self.queue: asyncio.Queue[_Work] = asyncio.Queue()
         self.waiting = 0
         self.failing = False
+        self.stuck = False
         self.task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Writer:
@@ -87,13 +91,24 @@ class Writer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what waits, then stop."""
-        await self.queue.join()
+        """Commit what waits, then stop; a database that hangs is not waited for without end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self.queue.join()
+        self.stuck = not await self._idle()
         if self.task is not None:
             self.task.cancel()
             with suppress(asyncio.CancelledError):
                 await self.task
-        self.thread.shutdown()
+        self.thread.shutdown(wait=not self.stuck)
+
+    async def _idle(self) -> bool:
+        """Whether the thread has come back from the database."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asyncio.get_running_loop().run_in_executor(self.thread, bool, True)
+        except TimeoutError:
+            return False
 
     async def apply(self, apply: Apply, requests: Sequence[Any]) -> list[Any]:
         """Results of requests, after they have been committed."""
@@ -102,15 +117,31 @@ class Writer:
         work = _Work(apply, requests, asyncio.get_running_loop().create_future())
         self.waiting += len(requests)
         self.queue.put_nowait(work)
-        return await work.answer
+        return await _in_time(work.answer)
 
     async def call(self, function: Callable[[Connection], Result]) -> Result:
         """What a function of a transaction of its own gives."""
-        return await asyncio.get_running_loop().run_in_executor(self.thread, self._call, function)
+        loop = asyncio.get_running_loop()
+        return await _in_time(loop.run_in_executor(self.thread, self._call, function))
+
+    async def works(self) -> bool:
+        """Whether the database can be written to: after a failure, a write has to succeed."""
+        try:
+            await self.call(_touch if self.failing else bool)
+        except Fault:
+            return False
+        return True
 
     def _call(self, function: Callable[[Connection], Result]) -> Result:
-        with self.database.writing() as connection:
-            return function(connection)
+        """A transaction of its own; whether it worked tells something about the next ones."""
+        try:
+            with self.database.writing() as connection:
+                result = function(connection)
+        except Fault as fault:
+            self.failing = self.failing or fault.code == "unavailable"
+            raise
+        self.failing = self.failing and function is not _touch
+        return result
 
     async def _run(self) -> None:
         while True:
@@ -163,3 +194,18 @@ class Writer:
                 for place in mine:
                     found[place] = [next(results) for _ in batch[place].requests]
         return [found[place] for place in range(len(batch))]
+
+
+def _touch(connection: Connection) -> None:
+    """Write something that changes nothing."""
+    connection.execute(update(campaigns).values(state=campaigns.c.state))
+
+
+async def _in_time(answer: asyncio.Future[Result]) -> Result:
+    """What a transaction gives. One that takes too long goes on, but nobody waits for it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.shield(answer)
+    except TimeoutError:
+        answer.add_done_callback(lambda late: late.cancelled() or late.exception())
+        raise Fault("unavailable") from None

@@ -65,7 +65,13 @@ def protocol(seconds: float) -> type[HttpToolsProtocol]:
 
         def _expect_head(self) -> None:
             self.pending = 0
-            self.deadline = self.loop.call_later(seconds, self.transport.close)
+            self.deadline = self.loop.call_later(seconds, self._give_up)
+
+        def _give_up(self) -> None:
+            """Whoever has begun to ask is told; whoever has not is just sent away."""
+            if self.pending:
+                self.transport.write(TOO_SLOW)
+            self.transport.close()
 
         def _head_came(self) -> None:
             self.pending = 0
@@ -76,17 +82,18 @@ def protocol(seconds: float) -> type[HttpToolsProtocol]:
     return Impatient
 
 
-def _not_http() -> bytes:
-    """The answer to what is no request, in the shape of all others."""
-    body = json.dumps(Fault("invalid-request", "This is not an HTTP request.").body()).encode()
+def _raw(fault: Fault, status: str) -> bytes:
+    """An answer to what is no request yet, in the shape of all others."""
+    body = json.dumps(fault.body()).encode()
     headers = {
         b"content-type": b"application/json",
         b"content-length": str(len(body)).encode(),
         b"connection": b"close",
         **HEADERS,
     }
-    lines = [b"HTTP/1.1 400 Bad Request", *(b": ".join(each) for each in headers.items())]
+    lines = [f"HTTP/1.1 {status}".encode(), *(b": ".join(each) for each in headers.items())]
     return b"\r\n".join([*lines, b"", body])
 
 
-NOT_HTTP = _not_http()
+NOT_HTTP = _raw(Fault("invalid-request", "This is not an HTTP request."), "400 Bad Request")
+TOO_SLOW = _raw(Fault("too-slow"), "408 Request Timeout")

@@ -21,7 +21,6 @@ from unpoison.collector.http.models import (
     SubmissionBody,
     TicketAnswer,
 )
-from unpoison.collector.service import Collector
 
 router = APIRouter(prefix="/v1/campaigns/{campaign}", tags=["devices"], route_class=LeanRoute)
 ACCEPTED = {"status": "accepted"}
@@ -64,12 +63,16 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     """A ticket for a device; asking again gives the same one."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found.id, address_of(request)) as refusals:
-        refusals.check_guesses()
-        if found.access == OPEN_TO_ALL:
-            collector.enrolments.take(address_of(request))
-        ticket = await collector.enrol(found, body.device, body.tier, body.invite)
-    return JSONResponse(ticket)
+    address = address_of(request)
+    collector.guesses.check(address)
+    if found.access == OPEN_TO_ALL:
+        collector.enrolments.take(address)
+    try:
+        return JSONResponse(await collector.enrol(found, body.device, body.tier, body.invite))
+    except Fault as fault:
+        if fault.code == "invalid-invite":
+            collector.guesses.count(address)
+        raise
 
 
 @router.post("/reports", responses=responses(*TICKET_FAULTS), response_model=Accepted)
@@ -77,10 +80,9 @@ async def submit(request: Request, body: SubmissionBody, campaign: str) -> JSONR
     """A ticket's reports, once; the identical submission again is answered alike."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found.id, address_of(request)):
-        fault = (await collector.submit(found, [(body.ticket, body.device, body.values)]))[0]
-        if fault is not None:
-            raise fault
+    fault = (await collector.submit(found, [(body.ticket, body.device, body.values)]))[0]
+    if fault is not None:
+        raise fault
     return JSONResponse(ACCEPTED)
 
 
@@ -89,53 +91,13 @@ async def submit_batch(request: Request, body: BatchBody, campaign: str) -> JSON
     """Many submissions in one request, each with a result of its own, in their order."""
     collector = await collector_of(request)
     found = await collector.campaign(campaign)
-    with Refusals(collector, found.id, address_of(request)) as refusals:
-        given = [(each.ticket, each.device, each.values) for each in body.submissions]
-        told = await collector.submit(found, given)
-        for fault in told:
-            if fault is not None:
-                refusals.count(fault)
+    given = [(each.ticket, each.device, each.values) for each in body.submissions]
+    told = await collector.submit(found, given)
+    for fault in told:
+        if fault is not None:
+            collector.reject(found.id, fault)
     return JSONResponse({"results": [_result(fault) for fault in told]})
 
 
 def _result(fault: Fault | None) -> dict[str, Any]:
     return ACCEPTED if fault is None else {"status": "refused", "error": fault.error}
-
-
-class Refusals:
-    """Counts what is refused, and makes whoever tries invites at speed wait.
-
-    Tickets are not counted against an address: they cannot be guessed, and a gateway may bring many
-    that have become invalid through no fault of its own.
-
-    >>> from unpoison.collector.scratch import scratch_database
-    >>> from unpoison.collector.settings import Settings
-    >>> with scratch_database() as database:
-    ...     collector = Collector(Settings.load(guesses_per_minute=1), database, ["a key"])
-    ...     with Refusals(collector, "k3v9x2m4q7w1", "192.0.2.1") as refusals:
-    ...         refusals.count(Fault("invalid-invite"))
-    ...         refusals.check_guesses()
-    Traceback (most recent call last):
-        ...
-    unpoison.collector.faults.Fault: Too many requests from this address: try again later.
-    """
-
-    def __init__(self, collector: Collector, campaign: str, address: str) -> None:
-        self.collector, self.campaign, self.address = collector, campaign, address
-
-    def __enter__(self) -> Refusals:
-        return self
-
-    def check_guesses(self) -> None:
-        """Refuse an address that has guessed too often."""
-        self.collector.guesses.check(self.address)
-
-    def count(self, fault: Fault) -> None:
-        """One refusal."""
-        self.collector.reject(self.campaign, fault)
-        if fault.code == "invalid-invite":
-            self.collector.guesses.count(self.address)
-
-    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> None:
-        if isinstance(fault, Fault):
-            self.count(fault)

@@ -37,7 +37,8 @@ def validation_fault(fault: RequestValidationError) -> Fault:
     first: dict[str, Any] = fault.errors()[0]
     if first["type"] == "json_invalid":
         return Fault("invalid-request", "The body is not JSON.", status=400)
-    field = ".".join(str(part) for part in first["loc"][1:])
+    known = first["loc"][1:-1] if first["type"] == "extra_forbidden" else first["loc"][1:]
+    field = ".".join(str(part) for part in known)
     message = f"{field}: {first['msg']}." if field else f"{first['msg']}."
     return Fault("invalid-request", message, field or None)
 
@@ -48,25 +49,28 @@ def add_handlers(application: FastAPI) -> None:
     >>> add_handlers(FastAPI())
     """
 
-    async def told(_: Request, fault: Exception) -> JSONResponse:
-        return refusal(fault if isinstance(fault, Fault) else Fault("internal"))
-
-    async def invalid(_: Request, fault: Exception) -> JSONResponse:
-        known = isinstance(fault, RequestValidationError)
-        return refusal(validation_fault(fault) if known else Fault("internal"))  # type: ignore[arg-type]
-
-    async def by_status(_: Request, fault: Exception) -> JSONResponse:
-        status = fault.status_code if isinstance(fault, HTTPException) else 500
-        code = BY_STATUS.get(status, "invalid-request")
-        message = "The body is not JSON." if status == 400 else CAUSES[code][1]
-        answer = refusal(Fault(code, message, status=status))
+    async def told(request: Request, fault: Exception) -> JSONResponse:
+        request.scope["fault"] = fault if isinstance(fault, Fault) else _fault(fault)
+        answer = refusal(request.scope["fault"])
         answer.headers.update(getattr(fault, "headers", None) or {})
         return answer
 
     application.add_exception_handler(Fault, told)
-    application.add_exception_handler(RequestValidationError, invalid)
-    application.add_exception_handler(HTTPException, by_status)
+    application.add_exception_handler(RequestValidationError, told)
+    application.add_exception_handler(HTTPException, told)
     application.add_exception_handler(Exception, told)
+
+
+def _fault(fault: Exception) -> Fault:
+    """What the framework says, in our words."""
+    if isinstance(fault, RequestValidationError):
+        return validation_fault(fault)
+    if not isinstance(fault, HTTPException):
+        return Fault("internal")
+    status = fault.status_code
+    code = BY_STATUS.get(status, "invalid-request")
+    message = "The body is not JSON." if status == 400 else CAUSES[code][1]
+    return Fault(code, message, status=status)
 
 
 def responses(*codes: str) -> dict[int | str, dict[str, Any]]:

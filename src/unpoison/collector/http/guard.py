@@ -8,7 +8,8 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from unpoison.collector.faults import Fault
 from unpoison.collector.metrics import Metrics
@@ -18,9 +19,11 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
-SMALL, LARGE = 2**20, 2**25
-IN_FLIGHT = 2**28
-"""Bytes of bodies that may be held at once, over all requests; small ones always find room."""
+SMALL, LARGE = 2**20, 2**23
+IN_FLIGHT = 2**26
+"""Bytes of bodies that may be held at once, over all requests."""
+LITTLE = 2**14
+"""Bodies of this size always find room: devices report while gateways wait."""
 SLOWEST = 2**16
 """Bytes a second that a long body must keep up."""
 LARGE_PATH = "/batch"
@@ -42,81 +45,153 @@ FILES = ("/static/", "/client.js")
 log = logging.getLogger("unpoison.collector")
 
 
+@dataclass(frozen=True)
+class GuardSettings:
+    """How patient the guard is.
+
+    >>> GuardSettings().seconds
+    10.0
+    """
+
+    seconds: float = 10.0
+    requests: int = 1000
+    origins: tuple[str, ...] = ()
+
+
+class Watched(Protocol):
+    """What the guard tells about requests."""
+
+    metrics: Metrics
+
+    def reject(self, campaign: str, fault: Fault) -> None:
+        """Count a refusal."""
+
+
 class Guard:
     """An ASGI application around another one.
 
-    >>> Guard(None, Metrics(), seconds=10.0).in_flight
-    0
+    >>> GuardSettings().seconds
+    10.0
     """
 
-    def __init__(self, application: Application | None, metrics: Metrics, seconds: float) -> None:
+    def __init__(
+        self, application: Application | None, collector: Watched, settings: GuardSettings
+    ) -> None:
         self.application = application
-        self.metrics = metrics
-        self.seconds = seconds
+        self.collector = collector
+        self.settings = settings
         self.in_flight = 0
+        self.requests = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request; whatever goes wrong inside ends here."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        answer = _Answer(send, HEADERS | REVALIDATED if _is_file(scope["path"]) else HEADERS)
+        answer = _Answer(send, self._headers(scope))
         started = time.perf_counter()
-        body = bytearray()
+        body = _Body(self)
+        self.requests += 1
         try:
+            if self.requests > self.settings.requests:
+                raise Fault("unavailable", "Too many requests at once: try again later.")
             await self._fill(body, scope, receive)
-            await self._inner(scope, _replayed(bytes(body), receive), answer)
+            await self._inner(scope, body.replayed(receive), answer)
         except Fault as fault:
+            scope["fault"] = fault
             await answer.refuse(fault)
         except Exception as fault:
             log.error(
                 "internal fault", extra={"fault": type(fault).__name__, "where": _where(fault)}
             )
-            await answer.refuse(Fault("internal"))
+            scope["fault"] = Fault("internal")
+            await answer.refuse(scope["fault"])
         finally:
-            self.in_flight -= len(body)
+            self.requests -= 1
+            body.release()
             self._tell(scope, answer, time.perf_counter() - started)
+
+    def _headers(self, scope: Any) -> dict[bytes, bytes]:
+        """The headers that an answer has unless it has its own."""
+        headers = HEADERS | REVALIDATED if scope["path"].startswith(FILES) else HEADERS
+        origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
+        if origin not in self.settings.origins:
+            return headers
+        allowed = {b"access-control-allow-origin": origin.encode("latin-1"), b"vary": b"Origin"}
+        return headers | allowed
 
     async def _inner(self, scope: Any, receive: Receive, send: Send) -> None:
         if self.application is not None:
             await self.application(scope, receive, send)
 
-    async def _fill(self, body: bytearray, scope: Any, receive: Receive) -> None:
+    async def _fill(self, body: _Body, scope: Any, receive: Receive) -> None:
         """The whole body, if it is not too large, too slow, or of another kind."""
         headers = dict(scope["headers"])
         limit = LARGE if scope["path"].endswith(LARGE_PATH) else SMALL
         promised = headers.get(b"content-length", b"0")
         if not promised.isdigit() or int(promised) > limit:
             raise Fault("too-large")
-        deadline = time.monotonic() + self.seconds
+        deadline = time.monotonic() + self.settings.seconds
         more = scope["method"] not in ("GET", "HEAD", "OPTIONS")
         while more:
-            left = deadline + len(body) / SLOWEST - time.monotonic()
+            left = deadline + body.size / SLOWEST - time.monotonic()
             message = await _within(left, receive)
             if message["type"] == "http.disconnect":
                 raise Fault("too-slow", "The request ended before its body.")
-            self._hold(body, message.get("body", b""), limit)
+            body.add(message.get("body", b""), limit)
             more = message.get("more_body", False)
-        if body and not _is_json(headers.get(b"content-type", b"")):
+        if body.size and not _is_json(headers.get(b"content-type", b"")):
             raise Fault("unsupported-media-type")
-
-    def _hold(self, body: bytearray, part: bytes, limit: int) -> None:
-        """Keep a part of a body that is still coming."""
-        size = len(body) + len(part)
-        if size > limit:
-            raise Fault("too-large")
-        if size > SMALL and self.in_flight + len(part) > IN_FLIGHT:
-            raise Fault("unavailable", "Too many large requests at once: try again later.")
-        body += part
-        self.in_flight += len(part)
 
     def _tell(self, scope: Any, answer: _Answer, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
-        self.metrics.requests.labels(route, str(answer.status)).observe(seconds)
+        self.collector.metrics.requests.labels(route, str(answer.status)).observe(seconds)
+        fault: Fault | None = scope.get("fault")
+        campaign = str(scope.get("path_params", {}).get("campaign", ""))
+        if fault is not None:
+            self.collector.reject(campaign, fault)
         level = logging.DEBUG if answer.status < 400 else logging.INFO
         if log.isEnabledFor(level):
             told = {"method": scope["method"], "route": route, "status": answer.status}
-            log.log(level, "request", extra={**told, "milliseconds": round(1000 * seconds, 1)})
+            more = {} if fault is None else {"cause": fault.code}
+            log.log(
+                level, "request", extra={**told, **more, "milliseconds": round(1000 * seconds, 1)}
+            )
+
+
+class _Body:
+    """A body as it comes, in parts that are joined once."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self.parts: list[bytes] = []
+        self.size = self.held = 0
+
+    def add(self, part: bytes, limit: int) -> None:
+        """Keep a part, if there is room."""
+        self.size += len(part)
+        if self.size > limit:
+            raise Fault("too-large")
+        if self.size > LITTLE and self.guard.in_flight + len(part) > IN_FLIGHT:
+            raise Fault("unavailable", "Too many large requests at once: try again later.")
+        self.guard.in_flight += len(part)
+        self.held += len(part)
+        self.parts.append(part)
+
+    def release(self) -> None:
+        """Give the room back."""
+        self.guard.in_flight -= self.held
+
+    def replayed(self, receive: Receive) -> Receive:
+        """The body in one piece, then whatever comes."""
+        whole = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        self.parts.clear()
+        waiting = [{"type": "http.request", "body": whole, "more_body": False}]
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        return replay
 
 
 class _Answer:
@@ -156,20 +231,6 @@ async def _within(seconds: float, receive: Receive) -> Message:
             return await receive()
     except TimeoutError:
         raise Fault("too-slow") from None
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body in one piece, then whatever comes."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay
-
-
-def _is_file(path: str) -> bool:
-    return path.startswith(FILES)
 
 
 def _is_json(content_type: bytes) -> bool:

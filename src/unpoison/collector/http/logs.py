@@ -42,7 +42,7 @@ def set_up_logs(level: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("unpoison.collector", "uvicorn.error"):
+    for name in ("unpoison.collector", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -24,7 +22,7 @@ async def healthz() -> dict[str, str]:
 async def readyz(collector: Service) -> dict[str, str]:
     """The database can be written to, and the queue has room."""
     full = collector.writer.waiting >= collector.settings.queue_size
-    if full or not await asyncio.to_thread(collector.database.answers):
+    if full or not await collector.writer.works():
         raise Fault("unavailable")
     return {"status": "ok"}
 

@@ -17,7 +17,7 @@ from unpoison.collector.campaigns import Campaign, Campaigns, device_plan
 from unpoison.collector.credentials import hashed
 from unpoison.collector.export import export
 from unpoison.collector.faults import Fault
-from unpoison.collector.http.access import Service, need_operator, need_reader
+from unpoison.collector.http.access import Service, Token, need_operator, need_reader
 from unpoison.collector.http.errors import responses
 from unpoison.collector.http.models import (
     CampaignBody,
@@ -143,15 +143,20 @@ async def status(request: Request, campaign: str, collector: Service) -> Respons
     responses=responses(*COMMON, "not-enough-users", "invalid-request"),
 )
 async def estimate(
+    request: Request,
     campaign: str,
     collector: Service,
+    token: Token,
     method: Text = None,
     statistic: Text = None,
     post_processing: Text = None,
 ) -> Response:
-    """The Estimate as it is now."""
-    question = Question(method or None, statistic or None, post_processing or None)
-    text = await collector.estimate(campaign, question)
+    """The Estimate as it is now; parameters in a method's name are for operators."""
+    found = await collector.campaign(campaign)
+    question = Question.of(found.plan, method or None, statistic or None, post_processing or None)
+    if question.costly:
+        await need_operator(request, collector, token)
+    text = await collector.estimate(found, question)
     return Response(text, media_type="application/json")
 
 

@@ -66,6 +66,7 @@ def upgrade() -> None:
         sa.Column("ticket", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("received_at", sa.BigInteger, nullable=False),
         sa.Column("cells", sa.LargeBinary),
+        sa.Column("proof", sa.LargeBinary, nullable=False),
         _of_campaign(),
     )
     op.create_index("submissions_by_age", "submissions", ["received_at"])
