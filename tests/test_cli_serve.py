@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,22 @@ def test_a_check_changes_nothing(unpoison: Command) -> None:
     assert list(Path.cwd().iterdir()) == []
     with_schema("reports.db")
     assert "schema: 0002" in unpoison.done("serve", "--check", "--database", "reports.db").out
+
+
+def test_a_file_of_another_program_is_left_alone(unpoison: Command) -> None:
+    with closing(sqlite3.connect("notes.db")) as notes:
+        notes.execute("CREATE TABLE notes (text)")
+    assert "another program" in unpoison.refused("serve", "--check", "--database", "notes.db")
+    assert "another program" in unpoison.refused("serve", "--new-token", "--database", "notes.db")
+    Path("text.db").write_text("no database at all, but long enough to look at")
+    assert "as a database" in unpoison.refused("serve", "--database", "text.db")
+
+
+def test_what_is_stored_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with collector_here(tmp_path) as here:
+        here.campaign()
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        assert set(modes.values()) == {0o600}, modes
 
 
 def with_schema(name: str) -> Database:

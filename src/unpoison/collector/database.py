@@ -72,7 +72,7 @@ class Database:
 
     def __init__(self, url: URL) -> None:
         self.url = url
-        _make_private(sqlite_file(url))
+        make_private(sqlite_file(url))
         self.engine = _engine(url)
         options = {} if url.drivername == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         self.readers = self.engine.execution_options(**options)
@@ -132,8 +132,15 @@ def _told() -> Iterator[None]:
         raise Fault("unavailable") from fault
 
 
-def _make_private(file: Path | None) -> None:
-    """A new SQLite file is for its owner alone; what SQLite puts beside it follows suit."""
+def make_private(file: Path | None) -> None:
+    """A new SQLite file is for its owner alone; what SQLite puts beside it follows suit.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     make_private(Path(folder, "reports.db"))
+    ...     oct(Path(folder, "reports.db").stat().st_mode & 0o777)
+    '0o600'
+    """
     if file is not None and file.parent.is_dir() and not file.exists():
         with suppress(FileExistsError, PermissionError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, PRIVATE))

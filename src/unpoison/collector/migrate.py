@@ -12,10 +12,11 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from unpoison.collector.database import Database, sqlite_file
+from unpoison.collector.database import Database, make_private, sqlite_file
 from unpoison.errors import InvalidFile
 
 SCRIPTS = Path(__file__).parent / "migrations"
+VERSIONS = "alembic_version"
 LOCK = 0x756E706F
 """PostgreSQL: two servers that start at once migrate one after the other."""
 
@@ -84,6 +85,31 @@ def checked_revision(database: Database) -> str | None:
     return found
 
 
+def refuse_foreign(file: Path | None) -> None:
+    """Refuse an SQLite file of another program, before anything in it is changed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "notes.db")
+    ...     with closing(sqlite3.connect(path)) as notes:
+    ...         made = notes.execute("CREATE TABLE notes (text)")
+    ...     refuse_foreign(path)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidFile: ...notes.db: is a database of another program
+    """
+    if file is None or not file.is_file():
+        return
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as found:
+            rows = found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            tables = {name for (name,) in rows}
+    except sqlite3.Error as fault:
+        raise InvalidFile(file, f"cannot be read as a database ({fault})") from None
+    if tables and VERSIONS not in tables:
+        raise InvalidFile(file, "is a database of another program")
+
+
 def _revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
@@ -112,6 +138,7 @@ def _copied(file: Path | None, wanted: str) -> Path | None:
         return None
     copy = file.with_name(f"{file.name}.before-{wanted}")
     try:
+        make_private(copy)
         with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
     except sqlite3.Error as fault:

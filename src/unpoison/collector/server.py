@@ -18,7 +18,7 @@ from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import protocol
 from unpoison.collector.http.logs import set_up_logs
 from unpoison.collector.keys import KeyFile
-from unpoison.collector.migrate import checked_revision, migrate, newest
+from unpoison.collector.migrate import checked_revision, migrate, newest, refuse_foreign
 from unpoison.collector.operators import add_operator, operator_hashes
 from unpoison.collector.service import Collector
 from unpoison.collector.settings import Settings
@@ -59,6 +59,7 @@ def opened(settings: Settings) -> Iterator[Database]:
     'sqlite'
     """
     url = database_url(settings.database.get_secret_value())
+    refuse_foreign(sqlite_file(url))
     database = Database(url)
     try:
         if not database.answers():

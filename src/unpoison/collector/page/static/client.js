@@ -240,6 +240,9 @@ function checkTier({ epsilon, groups }, protocol) {
   holdPlan(isSome(groups) && groups.every(isGroup), "the plan's groups are malformed");
   const pair = groups.length === 2 && groups.every(({ reports }) => reports === 1);
   holdPlan(protocol === "dap" || pair, "a baseline plan has two groups with one report each");
+  const shares = groups.reduce((all, { share }) => all + share, 0);
+  const whole = Math.abs(shares - 1) < 1e-6;
+  holdPlan(protocol === "baseline" || whole, "the shares of the plan's groups do not add up to 1");
   const spent = groups.map(spentBy);
   const perUser = protocol === "dap" ? spent : [sum(spent)];
   const within = perUser.every((each) => atMost(each, decimal(epsilon)));
@@ -268,6 +271,7 @@ function checkPlan(plan, policy) {
   const few = Array.isArray(tiers) && tiers.length <= MAX_GROUPS;
   holdPlan(few && tiers.every((it) => hasOnly(it, ...ofTiers)), "the plan's tiers are malformed");
   tiersOf(plan).forEach((tier) => checkTier(tier, plan.protocol));
+  holdPlan(groupsOf(plan).length <= MAX_GROUPS, "the plan has too many groups");
   groupsOf(plan).forEach((_, group) => makeMechanism(plan, group));
 }
 

@@ -61,7 +61,11 @@ function offerForm() {
   show(byId("report-category-field"), Boolean(plan.categories));
   show(byId("report-invite-field"), campaign.access === "invite");
   if (plan.categories) offerCategories(plan.categories);
-  else setText(byId("report-range"), `A number from ${exact(plan.low)} to ${exact(plan.high)}.`);
+  else
+    setText(
+      byId("report-range"),
+      `A number from ${exact(plan.low)} to ${exact(plan.high)}; one outside counts as the nearest end.`,
+    );
   setText(
     byId("report-epsilon-help"),
     `This campaign asks for ε = ${epsilon(plan.epsilon)}${smallerTiers(plan)}. Smaller is more private. Over all campaigns this browser gives at most 8.`,
@@ -120,10 +124,7 @@ function value(plan) {
     return plan.categories[
       Number(needed(byId("report-category").value, "category", "Choose a category."))
     ];
-  const given = number(byId("report-number").value, "value");
-  if (given < plan.low || given > plan.high)
-    throw new FieldError("value", `Enter a number from ${exact(plan.low)} to ${exact(plan.high)}.`);
-  return given;
+  return number(byId("report-number").value, "value");
 }
 
 function invite() {
