@@ -9,8 +9,8 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 20,000 devices
 	$(BIN)/python -m unpoison.demo
 
-test: $(STAMP)  ## all tests and the examples in the docstrings
-	$(BIN)/python -m pytest
+test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: $(STAMP)  ## lint, format and types
 	$(BIN)/ruff check .

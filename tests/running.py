@@ -16,13 +16,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from unpoison import Plan
 from unpoison.client.operator import Operator
 from unpoison.collector.clock import Clock
+from unpoison.collector.http.guard import Guard
 from unpoison.collector.server import prepared, web_config
 from unpoison.collector.service import Collector
 from unpoison.collector.settings import Settings
@@ -191,6 +192,7 @@ class Here(Face):
 
     collector: Collector
     clock: SteppedClock
+    guard: Guard
 
 
 @contextmanager
@@ -201,12 +203,14 @@ def collector_here(folder: Path, **settings: Any) -> Iterator[Here]:
     with prepared(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
         clock = SteppedClock()
         collector = Collector(chosen, parts.database, parts.keys, clock)
-        server = uvicorn.Server(web_config(chosen, collector))
+        config = web_config(chosen, collector)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         eventually(lambda: server.started)
         try:
-            yield Here(listener.getsockname()[1], parts.token or "", collector, clock)
+            port = listener.getsockname()[1]
+            yield Here(port, parts.token or "", collector, clock, cast(Guard, config.app))
         finally:
             server.should_exit = True
             thread.join(20)
