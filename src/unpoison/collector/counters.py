@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, case, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from unpoison.collector.schema import activity, campaigns, rejections, seats
@@ -46,9 +46,9 @@ def count_seats(connection: Connection, campaign: str, groups: Iterable[int], co
     ...     connection.execute(select(seats.c.enrolled)).scalars().all()
     [1, 2]
     """
-    for group, number in sorted(Counter(groups).items()):
-        amounts = {"enrolled": 0, "submissions": 0, column: number}
-        add_to(connection, seats, {"campaign": campaign, "group_number": group}, amounts)
+    amounts = case(Counter(groups), value=seats.c.group_number, else_=0)
+    mine = update(seats).where(seats.c.campaign == campaign)
+    connection.execute(mine.values({column: seats.c[column] + amounts}))
 
 
 def count_activity(

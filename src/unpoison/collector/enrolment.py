@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, or_, select, update
 
 from unpoison.collector.assignment import group_of
+from unpoison.collector.bulk import insert_rows
 from unpoison.collector.campaigns import INVITE_ONLY, Campaign, Campaigns
 from unpoison.collector.counters import count_activity, count_seats
 from unpoison.collector.faults import Fault
@@ -163,17 +164,12 @@ class _Desk:
         if self.campaign is None or not self.new:
             return
         campaign = self.campaign
+        columns = ("campaign", "ticket", "group_number", "device_hash", "issued_at")
         rows = [
-            {
-                "campaign": campaign.id,
-                "ticket": seat.number,
-                "group_number": seat.group,
-                "device_hash": bytes.fromhex(seat.device),
-                "issued_at": seat.issued_at,
-            }
+            (campaign.id, seat.number, seat.group, bytes.fromhex(seat.device), seat.issued_at)
             for seat in self.new
         ]
-        self.connection.execute(insert(tickets), rows)
+        insert_rows(self.connection, tickets, columns, rows)
         self._write_invites({seat.number for seat in self.new})
         groups = [g for seat in self.new for g in campaign.groups_of(seat.number, seat.group)]
         count_seats(self.connection, campaign.id, groups, "enrolled")

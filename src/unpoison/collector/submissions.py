@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection
 
 from unpoison.binning import Binner
+from unpoison.collector.bulk import insert_rows, rows_among
 from unpoison.collector.campaigns import Campaign, Campaigns
 from unpoison.collector.counters import count_activity, count_seats
 from unpoison.collector.faults import Fault
@@ -21,6 +22,7 @@ from unpoison.collector.tickets import Ticket
 from unpoison.types import IntArray
 
 CELL = np.dtype("<u4")
+PROOF_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Submission:
             message = f"values must be cell numbers from 0 to {campaign.cells - 1}"
             raise Fault("out-of-domain", message, "values")
         cells = np.array(values, dtype=CELL).tobytes()
-        proof = hmac.digest(device.encode(), cells, "sha256")
+        proof = hashlib.blake2b(cells, key=device.encode(), digest_size=PROOF_BYTES).digest()
         return cls(campaign, ticket, groups, cells, proof, ticket.expires_at <= now)
 
     @property
@@ -151,23 +153,14 @@ def _fault(request: Submission, known: bytes, open_now: bool) -> Fault | None:
 
 def _stored(connection: Connection, campaign: Campaign, numbers: list[int]) -> dict[int, bytes]:
     """The proofs of what was counted before."""
-    mine = (submissions.c.campaign == campaign.id) & submissions.c.ticket.in_(numbers)
-    rows = connection.execute(select(submissions.c.ticket, submissions.c.proof).where(mine))
-    return {row.ticket: bytes(row.proof) for row in rows}
+    found = rows_among(connection, submissions, ("ticket", "proof"), campaign.id, "ticket", numbers)
+    return {ticket: bytes(proof) for ticket, proof in found}
 
 
 def _store(connection: Connection, campaign: Campaign, new: list[Submission], now: int) -> None:
-    rows: list[dict[str, Any]] = [
-        {
-            "campaign": campaign.id,
-            "ticket": each.ticket.number,
-            "received_at": now,
-            "cells": each.cells,
-            "proof": each.proof,
-        }
-        for each in new
-    ]
-    connection.execute(insert(submissions), rows)
+    columns = ("campaign", "ticket", "received_at", "cells", "proof")
+    rows = [(campaign.id, each.ticket.number, now, each.cells, each.proof) for each in new]
+    insert_rows(connection, submissions, columns, rows)
     Tallies.add(connection, campaign.id, counted(campaign, new))
     count_seats(
         connection, campaign.id, [group for each in new for group in each.groups], "submissions"
