@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-CONNECTIONS = 64
+CONNECTIONS = 256
 LOOPBACK = "127.0.0.1"
 GIVE_UP = 30.0
 SLOWEST = 20.0

@@ -26,6 +26,8 @@ from unpoison.summary import Summary
 
 KEPT = 64
 MOST_QUESTIONS = 8
+POLITENESS = 10
+"""Reports are answered first: an estimate can wait, a device gives up."""
 MOST_SECONDS = 120.0
 Observe = Callable[[float], None]
 
@@ -172,6 +174,8 @@ class Analyst:
 def _follow_server() -> None:
     """Whoever presses Ctrl-C means the server, which then stops us; if it is killed, we end too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(POLITENESS)
     threading.Thread(target=_end_with_server, daemon=True).start()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -29,6 +30,7 @@ SHUTDOWN_SECONDS = 10
 SPARE = 2
 """The guard refuses what is too much, in words; what is more than that again, the web server."""
 STUCK = 1
+RARELY = (50_000, 50, 100)
 log = logging.getLogger("unpoison.collector")
 
 
@@ -190,7 +192,15 @@ def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
         config = web_config(settings, collector)
         host, port = listener.getsockname()[:2]
         told(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", parts)
+        _settle_memory()
         uvicorn.Server(config).run([listener])
         if collector.writer.stuck:
             log.error("the database does not answer: it is not waited for")
             os._exit(STUCK)
+
+
+def _settle_memory() -> None:
+    """What is loaded now stays: to look through it for garbage would stop answers for a while."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*RARELY)

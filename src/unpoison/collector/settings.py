@@ -60,7 +60,7 @@ class Settings(BaseSettings):
     )
     batch_size: int = Field(512, ge=1, le=10_000, description="Most requests a transaction.")
     batch_delay: float = Field(
-        0.02, ge=0, le=1, description="Seconds that a request waits for others to come."
+        0.01, ge=0, le=1, description="Seconds that a request waits for others to come."
     )
     queue_size: int = Field(20_000, ge=1, description="Most requests that wait to be stored.")
     enrolments_per_hour: int = Field(

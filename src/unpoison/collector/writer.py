@@ -39,7 +39,7 @@ class Batching:
     """
 
     size: int = 512
-    delay: float = 0.02
+    delay: float = 0.01
     waiting: int = 20_000
 
 
