@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import BigInteger, Connection, Integer, LargeBinary, String, Table, Text
 
 AT_ONCE = 500
+POSTGRESQL: dict[type, str] = {
+    BigInteger: "int8",
+    Integer: "int4",
+    LargeBinary: "bytea",
+    String: "varchar",
+    Text: "text",
+}
 
 
 def insert_rows(
@@ -30,7 +37,9 @@ def insert_rows(
     names = ", ".join(columns)
     if connection.dialect.name == "postgresql":
         cursor = connection.connection.cursor()
-        with cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+        form = f"COPY {table.name} ({names}) FROM STDIN (FORMAT BINARY)"
+        with cursor.copy(form) as copy:
+            copy.set_types([POSTGRESQL[type(table.c[name].type)] for name in columns])
             for row in rows:
                 copy.write_row(row)
         cursor.close()
