@@ -152,6 +152,8 @@ def test_errors_are_on_the_mechanisms_own_domain() -> None:
 
 def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unpoison", "reproduce", "fig-mse", "-o", str(tmp_path)]
+    # Whoever tests in the background of a shell has interrupts ignored, and so would the process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

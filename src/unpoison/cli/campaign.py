@@ -15,7 +15,8 @@ from unpoison.errors import InvalidParameter
 
 campaign = typer.Typer(
     name="campaign",
-    help="Create, watch and end campaigns of a running collector.",
+    help="Create, watch and end campaigns of a running collector.\n\n"
+    "Example: unpoison campaign create plan.json --name Rides --open",
     epilog="The operator's token is read from UNPOISON_TOKEN, or from the file of --token-file.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,

@@ -176,6 +176,7 @@ def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
     >>> def stop(address: str, parts: Prepared) -> None:
     ...     print(address.startswith("http://127.0.0.1:"))
     ...     signal.setitimer(signal.ITIMER_REAL, 0.5)
+    >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
     >>> before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     >>> with TemporaryDirectory() as folder:
     ...     settings = Settings.load(database=f"{folder}/reports.db", port=0, log_level="error")
