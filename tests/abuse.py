@@ -25,6 +25,11 @@ PATIENT: dict[str, Any] = {
     "batch_delay": 0,
 }
 """Settings of a collector that does not mind how often it is asked, and answers at once."""
+JSON = "Content-Type: application/json"
+CHUNKED = "Transfer-Encoding: chunked"
+MEGABYTE = 2**20
+BUFFERS = 16 * MEGABYTE
+"""What the two ends of a connection may hold on their own, generously."""
 
 
 def here_fixture(**settings: Any) -> Callable[[pytest.TempPathFactory], Iterator[Here]]:

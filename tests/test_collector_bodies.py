@@ -13,6 +13,10 @@ import pytest
 from pydantic import ValidationError
 
 from abuse import (
+    BUFFERS,
+    CHUNKED,
+    JSON,
+    MEGABYTE,
     PATIENT,
     campaign_fixture,
     connect,
@@ -29,12 +33,7 @@ from running import CampaignFace, Here, Reply, collector_here, eventually
 from unpoison.collector.http import guard
 from unpoison.collector.http.models import BatchBody, Body, SubmissionBody
 
-MEGABYTE = 2**20
-JSON = "Content-Type: application/json"
-CHUNKED = "Transfer-Encoding: chunked"
 DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
-BUFFERS = 16 * MEGABYTE
-"""What the two ends of a connection may hold on their own, generously."""
 
 here = here_fixture(**PATIENT)
 campaign = campaign_fixture()

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from abuse import (
+    BUFFERS,
+    CHUNKED,
+    JSON,
+    MEGABYTE,
     PATIENT,
     campaign_fixture,
     connect,
@@ -27,12 +31,7 @@ from abuse import (
 )
 from running import CampaignFace, Here, Reply
 
-JSON = "Content-Type: application/json"
-CHUNKED = "Transfer-Encoding: chunked"
-MEGABYTE = 2**20
 PATIENCE = 0.5
-BUFFERS = 16 * MEGABYTE
-"""What the two ends of a connection may hold on their own, generously."""
 
 here = here_fixture(request_seconds=PATIENCE, **PATIENT)
 campaign = campaign_fixture()

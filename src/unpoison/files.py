@@ -146,6 +146,33 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def name_once(draft: Path, path: Path) -> None:
+    """Give a finished file its name, unless there is one of that name (FileExistsError).
+
+    A second name never takes the place of a file; where files have only one, a copy does not.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     draft = Path(folder, "draft")
+    ...     draft.touch()
+    ...     name_once(draft, draft.with_name("keys"))
+    ...     draft.with_name("keys").exists()
+    True
+    """
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError, AttributeError):
+        copy = os.open(
+            path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600
+        )
+        with open(copy, "wb") as file:
+            file.write(draft.read_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+
+
 class ReportWriter:
     """Writes reports as Parquet or CSV, by the ending of the path, batch by batch.
 

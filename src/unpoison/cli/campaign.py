@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json as encoder
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +48,35 @@ Closing = Annotated[
 LOCAL = "http://127.0.0.1:8000"
 
 
+def _operator(
+    collector: Collector = LOCAL, token_file: TokenFile = None, insecure: Insecure = False
+) -> Any:
+    """Whoever gives these options."""
+    from unpoison.client.operator import Operator
+
+    return Operator(collector, _token(token_file), insecure=insecure)
+
+
+def _by_operator(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first parameter is an operator, by the options that `_operator` takes."""
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    shared = inspect.signature(_operator, eval_str=True).parameters
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {name: given.pop(name) for name in shared}
+        command(_operator(**options), **given)
+
+    named = [each.replace(kind=each.KEYWORD_ONLY) for each in (*own, *shared.values())]
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in named}
+    return run
+
+
 @campaign.command()
+@_by_operator
 def create(
+    operator: Any,
     plan: Annotated[Path, typer.Argument(help="Plan file (see `unpoison plan`).")],
     name: Annotated[str, typer.Option(help="What people call it.")],
     access: Annotated[
@@ -60,9 +90,6 @@ def create(
     ] = 1000,
     closes_at: Closing = None,
     start: Annotated[bool, typer.Option("--open", help="Open it at once.")] = False,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Create a campaign from a plan.
@@ -79,24 +106,23 @@ def create(
         "closes_at": _moment(closes_at),
         "open": start,
     }
-    made = _operator(collector, token_file, insecure).post("/v1/campaigns", body)
+    made = operator.post("/v1/campaigns", body)
     if made.get("notice"):
         typer.echo(f"unpoison: note: {made['notice']}", err=True)
     _show(made, json)
 
 
 @campaign.command("list")
+@_by_operator
 def list_campaigns(
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
+    operator: Any,
     json: Json = False,
 ) -> None:
     """List all campaigns, newest first.
 
     Example: unpoison campaign list --collector https://collector.example
     """
-    found = _operator(collector, token_file, insecure).get("/v1/campaigns")
+    found = operator.get("/v1/campaigns")
     if json:
         typer.echo(encoder.dumps(found))
         return
@@ -109,11 +135,10 @@ def list_campaigns(
 
 
 @campaign.command()
+@_by_operator
 def show(
+    operator: Any,
     identity: Identity,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Show a campaign: how many enrolled and reported, group by group.
@@ -121,61 +146,56 @@ def show(
     Example: unpoison campaign show k3v9x2m4q7w1
     """
     path = f"/v1/campaigns/{_checked(identity)}/status"
-    _show(_operator(collector, token_file, insecure).get(path), json)
+    _show(operator.get(path), json)
 
 
 @campaign.command("open")
+@_by_operator
 def open_campaign(
+    operator: Any,
     identity: Identity,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Open a campaign: devices may enrol and report.
 
     Example: unpoison campaign open k3v9x2m4q7w1
     """
-    path = f"/v1/campaigns/{_checked(identity)}/open"
-    _show(_operator(collector, token_file, insecure).post(path), json)
+    _change(operator, identity, "open", json)
 
 
 @campaign.command()
+@_by_operator
 def close(
+    operator: Any,
     identity: Identity,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Close a campaign: counts stay as they are.
 
     Example: unpoison campaign close k3v9x2m4q7w1
     """
-    path = f"/v1/campaigns/{_checked(identity)}/close"
-    _show(_operator(collector, token_file, insecure).post(path), json)
+    _change(operator, identity, "close", json)
 
 
 @campaign.command()
+@_by_operator
 def extend(
+    operator: Any,
     identity: Identity,
     closes_at: Closing = None,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Move a campaign's end; without --closes-at it has none any more.
 
     Example: unpoison campaign extend k3v9x2m4q7w1 --closes-at 2026-12-31
     """
-    path = f"/v1/campaigns/{_checked(identity)}/extend"
-    body = {"closes_at": _moment(closes_at)}
-    _show(_operator(collector, token_file, insecure).post(path, body), json)
+    _change(operator, identity, "extend", json, {"closes_at": _moment(closes_at)})
 
 
 @campaign.command()
+@_by_operator
 def invite(
+    operator: Any,
     identity: Identity,
     count: Annotated[
         int, typer.Option("--count", "-n", parser=whole, metavar="INTEGER", help="How many.")
@@ -184,9 +204,6 @@ def invite(
         float | None,
         typer.Option(parser=number, metavar="NUMBER", help="Valid for so many days."),
     ] = None,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Issue invites, one a line. The collector keeps only their hashes: save them.
@@ -194,19 +211,18 @@ def invite(
     Example: unpoison campaign invite k3v9x2m4q7w1 -n 1000 > invites.txt
     """
     path = f"/v1/campaigns/{_checked(identity)}/invites"
-    made = _operator(collector, token_file, insecure).post(path, {"count": count, "days": days})
+    made = operator.post(path, {"count": count, "days": days})
     typer.echo(encoder.dumps(made) if json else "\n".join(made["invites"]))
 
 
 @campaign.command()
+@_by_operator
 def export(
+    operator: Any,
     identity: Identity,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write (.zip, or .summary for counts).")
     ],
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Download a campaign: plan, counts and kept reports (.zip), or its counts alone (.summary).
@@ -217,7 +233,6 @@ def export(
 
     check_output(output, "--output", (".zip", ".summary"))
     kind = "export" if output.suffix.lower() == ".zip" else "summary"
-    operator = _operator(collector, token_file, insecure)
     data = operator.download(f"/v1/campaigns/{_checked(identity)}/{kind}")
     with whole_file(output) as file:
         file.write(data)
@@ -226,29 +241,21 @@ def export(
 
 
 @campaign.command()
+@_by_operator
 def delete(
+    operator: Any,
     identity: Identity,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    collector: Collector = LOCAL,
-    token_file: TokenFile = None,
-    insecure: Insecure = False,
 ) -> None:
     """Delete a draft or closed campaign, its counts and its submissions, for good.
 
     Example: unpoison campaign delete k3v9x2m4q7w1
     """
     path = f"/v1/campaigns/{_checked(identity)}"
-    operator = _operator(collector, token_file, insecure)
     if not yes:
         typer.confirm(f"Delete {identity} with all its counts?", abort=True)
     operator.delete(path)
     typer.echo(f"{identity}: deleted")
-
-
-def _operator(collector: str, token_file: Path | None, insecure: bool) -> Any:
-    from unpoison.client.operator import Operator
-
-    return Operator(collector, _token(token_file), insecure=insecure)
 
 
 def _token(file: Path | None) -> str:
@@ -264,6 +271,11 @@ def _token(file: Path | None) -> str:
     if not token:
         raise InvalidParameter("token", f"must be in {TOKEN} or in --token-file", "nothing")
     return token
+
+
+def _change(operator: Any, identity: str, what: str, json: bool, body: Any = None) -> None:
+    """Change a campaign, and show it as it is then."""
+    _show(operator.post(f"/v1/campaigns/{_checked(identity)}/{what}", body), json)
 
 
 def _checked(identity: str) -> str:

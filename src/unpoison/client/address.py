@@ -47,6 +47,20 @@ class Address:
         raise InvalidParameter("collector", rule, "one with a user name" if hidden else repr(url))
 
     @classmethod
+    def trusted(cls, url: str, insecure: bool = False) -> Address:
+        """An address to which secrets may be sent: encrypted, or on this machine, or allowed.
+
+        >>> Address.trusted("http://collector.example")
+        Traceback (most recent call last):
+            ...
+        unpoison.errors.InvalidParameter: collector must be https:// unless insecure; received ...
+        """
+        address = cls.parse(url)
+        if not (address.secure or address.loopback or insecure):
+            raise InvalidParameter("collector", "must be https:// unless insecure", address)
+        return address
+
+    @classmethod
     def _of(cls, parts: SplitResult) -> Address:
         port = PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
         prefix = parts.path.rstrip("/")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from unpoison.errors import CollectorNotTrusted, CollectorRefused
+from unpoison.plan_form import once_each
 
 MAX_ANSWER = 4 * 2**20
 """The most bytes of an answer that a device reads."""
@@ -83,7 +84,7 @@ def _parsed(answer: Answer) -> dict[str, Any]:
     if len(answer.body) > MAX_ANSWER:
         raise CollectorNotTrusted(f"the answer is longer than {MAX_ANSWER} bytes")
     try:
-        found = json.loads(answer.body, parse_constant=_refused, object_pairs_hook=_once_each)
+        found = json.loads(answer.body, parse_constant=_refused, object_pairs_hook=once_each)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -93,14 +94,6 @@ def _parsed(answer: Answer) -> dict[str, Any]:
 
 def _refused(constant: str) -> None:
     raise ValueError(constant)
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; one that says a thing twice can be read in two ways."""
-    keys = dict(pairs)
-    if len(keys) < len(pairs):
-        raise ValueError("a key comes twice")
-    return keys
 
 
 def _refusal(status: int, answer: dict[str, Any]) -> CollectorRefused:

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from unpoison.errors import InvalidFile
+from unpoison.files import name_once
 
 APPLICATION = 0x756E706C
 """Marks a SQLite file as a ledger: the letters unpl."""
@@ -121,28 +122,12 @@ def _create(path: Path) -> None:
     try:
         with closing(_opened(f"{draft.absolute().as_uri()}?mode=rw")) as connection:
             connection.executescript(SCHEMA)
-        _name(draft, path)
+        name_once(draft, path)
     except FileExistsError:
         pass
     finally:
         draft.unlink(missing_ok=True)
     _write_out(path.parent)
-
-
-def _name(draft: Path, path: Path) -> None:
-    """A second name never takes the place of a file; where files have only one, a copy does not."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise
-    except (OSError, NotImplementedError, AttributeError):
-        copy = os.open(
-            path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600
-        )
-        with open(copy, "wb") as file:
-            file.write(draft.read_bytes())
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def _write_out(folder: Path) -> None:

@@ -26,9 +26,7 @@ class Operator:
     """
 
     def __init__(self, collector: str, token: str, *, insecure: bool = False) -> None:
-        self.address = Address.parse(collector)
-        if not (self.address.secure or self.address.loopback or insecure):
-            raise InvalidParameter("collector", "must be https:// unless insecure", self.address)
+        self.address = Address.trusted(collector, insecure)
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidParameter("token", "must be letters, digits and signs", "others")
         self.token = token

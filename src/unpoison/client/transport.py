@@ -22,7 +22,6 @@ from unpoison.client.retries import RETRIED, Retries, retry_after
 from unpoison.errors import (
     CollectorNotTrusted,
     CollectorUnreachable,
-    InvalidParameter,
     UnpoisonError,
 )
 
@@ -65,10 +64,7 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.address = Address.parse(collector)
-        if not (self.address.secure or self.address.loopback or insecure):
-            rule = "must be https:// unless insecure"
-            raise InvalidParameter("collector", rule, self.address)
+        self.address = Address.trusted(collector, insecure)
         self.timeout, self.retries, self.context = timeout, retries or Retries(), context
         self.sleep, self.clock = sleep, clock
         self._connection: HTTPConnection | None = None

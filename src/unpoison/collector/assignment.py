@@ -1,7 +1,7 @@
 """Which group a device gets: random, balanced, and known to nobody before.
 
 The groups of each block of devices are put into an order that a secret of the campaign gives. So
-the number of a ticket says its group, the same one each time, and nothing else has to be kept.
+the place at which a device comes says its group, and no order has to be kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from unpoison.collector.campaigns import parsed_plan
 from unpoison.grouping import Seating
-from unpoison.plan import Plan
 from unpoison.randomness import Words
 
 
@@ -20,15 +20,17 @@ from unpoison.randomness import Words
 def seating(plan: str, tier: int) -> Seating:
     """The seating of a plan's tier, by the plan's JSON.
 
+    >>> from unpoison import Plan
     >>> seating(Plan.new(epsilon=0.25, low=0, high=1).to_json(), 0).users
     3
     """
-    return Seating(Plan.from_json(plan), tier)
+    return Seating(parsed_plan(plan), tier)
 
 
 def group_of(plan: str, tier: int, place: int, secret: bytes) -> int:
     """The group of the device that came as number `place` (from 0) to a tier.
 
+    >>> from unpoison import Plan
     >>> plan = Plan.new(epsilon=0.25, low=0, high=1).to_json()
     >>> groups = [group_of(plan, 0, place, b"secret") for place in range(6)]
     >>> sorted(groups[:3]), sorted(groups[3:])

@@ -74,11 +74,6 @@ class Campaign:
         return tuple(group.reports for group in self.plan.all_groups)
 
     @cached_property
-    def cells(self) -> int:
-        """How many cells a report can be in."""
-        return self.plan.cells
-
-    @cached_property
     def baseline(self) -> bool:
         """Whether every user reports in both groups of a tier."""
         return self.plan.protocol == "baseline"
@@ -87,14 +82,10 @@ class Campaign:
         """Whether devices may enrol and report."""
         return self.state == OPEN and (self.closes_at is None or now < self.closes_at)
 
-    def place_of(self, ticket: int) -> tuple[int, int]:
-        """A ticket's place in its tier (from 0), and the tier."""
-        return divmod(ticket, len(self.plan.all_tiers))
-
-    def groups_of(self, ticket: int, group: int) -> tuple[int, ...]:
-        """The groups that a ticket's device reports in: both of its tier in the baseline."""
+    def groups_with(self, group: int) -> tuple[int, ...]:
+        """The groups that a device of a group reports in: both of its tier in the baseline."""
         if self.baseline:
-            return tuple(self.plan.tier_groups(self.place_of(ticket)[1]))
+            return tuple(self.plan.tier_groups(self.plan.tier_of(group)))
         return (group,)
 
     def public(self) -> dict[str, Any]:

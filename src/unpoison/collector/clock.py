@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+DAY = 86400
+
 
 class Clock:
     """The machine's clocks; tests give others.

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 TOKEN_BYTES = 32
 INVITE_BYTES = 16
-DEVICE_BYTES = 32
 CAMPAIGN_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 CAMPAIGN_LENGTH = 12
 

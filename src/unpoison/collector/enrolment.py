@@ -17,7 +17,7 @@ from unpoison.collector.faults import Fault
 from unpoison.collector.schema import invites, tickets
 from unpoison.collector.seats import by_campaign, lock_seats
 
-NUMBER_BITS = 56
+NUMBER_BITS = 62
 """A ticket's number is random: it tells nobody how many there are, nor who came next to whom."""
 
 
@@ -140,15 +140,14 @@ class _Desk:
             raise Fault("invalid-invite")
 
     def _new_seat(self, campaign: Campaign, request: Enrol) -> Seat:
-        tiers, groups = len(campaign.plan.all_tiers), campaign.plan.tier_groups(request.tier)
+        groups = campaign.plan.tier_groups(request.tier)
         if campaign.baseline:
             group = groups[0]
         else:
             place = sum(self.enrolled[each] for each in groups)
             group = group_of(campaign.plan_json, request.tier, place, campaign.assignment_secret)
-        number = secrets.randbits(NUMBER_BITS) * tiers + request.tier
-        seat = Seat(number, group, request.device, self.now)
-        for each in campaign.groups_of(seat.number, group):
+        seat = Seat(secrets.randbits(NUMBER_BITS), group, request.device, self.now)
+        for each in campaign.groups_with(group):
             self.enrolled[each] += 1
         self.new.append(seat)
         self._remember(seat)
@@ -171,7 +170,7 @@ class _Desk:
         ]
         insert_rows(self.connection, tickets, columns, rows)
         self._write_invites({seat.number for seat in self.new})
-        groups = [g for seat in self.new for g in campaign.groups_of(seat.number, seat.group)]
+        groups = [g for seat in self.new for g in campaign.groups_with(seat.group)]
         count_seats(self.connection, campaign.id, groups, "enrolled")
         count_activity(self.connection, campaign.id, "enrolled", len(self.new), self.now)
 

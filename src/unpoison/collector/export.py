@@ -60,6 +60,6 @@ def _reports(connection: Connection, campaign: Campaign) -> Iterator[tuple[IntAr
         .execution_options(yield_per=AT_ONCE)
     )
     for rows in connection.execute(kept).partitions():
-        each = [campaign.groups_of(row.ticket, row.group_number) for row in rows]
+        each = [campaign.groups_with(row.group_number) for row in rows]
         groups = row_groups(campaign, [group for some in each for group in some])
         yield groups, unpacked(b"".join(bytes(row.cells) for row in rows))

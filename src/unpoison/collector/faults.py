@@ -67,6 +67,13 @@ class Fault(UnpoisonError):
         field = {} if self.field is None else {"field": self.field}
         return {"code": self.code, "message": self.message, **field}
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What goes with it: when to come back, or how to prove who one is."""
+        wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        login = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+        return {**wait, **login}
+
     def body(self) -> dict[str, Any]:
         """The one shape of all errors."""
         return {"error": self.error}

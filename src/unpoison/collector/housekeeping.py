@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unpoison.collector.campaigns import Campaigns
+from unpoison.collector.clock import DAY
 from unpoison.collector.database import reason
 from unpoison.collector.faults import Fault
 from unpoison.collector.history import with_news
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 TIDY_SECONDS = 1.0
 FORGET_SECONDS = 60.0
-DAY = 86400
 log = logging.getLogger("unpoison.collector")
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert
 
 from unpoison.collector.campaigns import Campaigns
+from unpoison.collector.clock import DAY
 from unpoison.collector.credentials import hashed, new_invite
 from unpoison.collector.faults import Fault
 from unpoison.collector.schema import invites
-
-DAY = 86400
 
 
 def issue_invites(

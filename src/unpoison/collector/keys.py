@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from unpoison.errors import InvalidFile
+from unpoison.files import name_once
 
 KEY_BYTES = 32
 PRIVATE = 0o600
@@ -39,7 +40,7 @@ class KeyFile:
         """
         if not self.path.exists():
             with suppress(FileExistsError):
-                self._add([], _name)
+                self._add([], name_once)
         return self.load()
 
     def rotate(self) -> list[str]:
@@ -77,16 +78,6 @@ class KeyFile:
         finally:
             part.unlink(missing_ok=True)
         return keys
-
-
-def _name(part: Path, path: Path) -> None:
-    """A second name never takes the place of a file; where files have only one, it may."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        part.replace(path)
 
 
 def _is_key(key: object) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from unpoison.collector import history
 from unpoison.collector.analysis import Analyst, Question
 from unpoison.collector.campaigns import Campaign, Campaigns
-from unpoison.collector.clock import Clock, iso
+from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.counters import count_rejections
 from unpoison.collector.credentials import hashed, is_campaign_id, is_one_of
 from unpoison.collector.database import Database
@@ -33,7 +33,6 @@ from unpoison.collector.tickets import Ticket, TicketSigner, device_mark
 from unpoison.collector.writer import Batching, Writer
 from unpoison.summary import Summary
 
-DAY = 86400
 FEW = 64
 """Submissions that are checked on the spot; more are checked beside the event loop."""
 Result = TypeVar("Result")
@@ -144,15 +143,14 @@ class Collector:
         lifetime = int(self.settings.ticket_days * DAY)
         expires_at = seat.expires_at(lifetime, self.clock.now())
         ticket = Ticket(campaign.id, seat.number, seat.group, seat.device, expires_at)
-        groups = campaign.groups_of(seat.number, seat.group)
         return {
             "ticket": self.signer.sign(ticket),
             "campaign": campaign.id,
             "fingerprint": campaign.plan.fingerprint,
-            "tier": campaign.place_of(seat.number)[1],
+            "tier": campaign.plan.tier_of(seat.group),
             "groups": [
-                {"group": group, "reports": campaign.plan.all_groups[group].reports}
-                for group in groups
+                {"group": group, "reports": campaign.reports[group]}
+                for group in campaign.groups_with(seat.group)
             ],
             "expires_at": iso(expires_at),
         }

@@ -12,6 +12,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from unpoison.collector.database import database_url, sqlite_file
+from unpoison.collector.writer import Batching
 from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.plan_form import refuse_unknown
 
@@ -58,11 +59,15 @@ class Settings(BaseSettings):
         le=86400,
         description="Seconds between estimates for the page, where counts changed.",
     )
-    batch_size: int = Field(512, ge=1, le=10_000, description="Most requests a transaction.")
-    batch_delay: float = Field(
-        0.01, ge=0, le=1, description="Seconds that a request waits for others to come."
+    batch_size: int = Field(
+        Batching.size, ge=1, le=10_000, description="Most requests a transaction."
     )
-    queue_size: int = Field(20_000, ge=1, description="Most requests that wait to be stored.")
+    batch_delay: float = Field(
+        Batching.delay, ge=0, le=1, description="Seconds that a request waits for others to come."
+    )
+    queue_size: int = Field(
+        Batching.waiting, ge=1, description="Most requests that wait to be stored."
+    )
     enrolments_per_hour: int = Field(
         20, ge=1, description="Most enrolments in open campaigns from one address."
     )

@@ -16,7 +16,7 @@ from unpoison.collector.campaigns import Campaign, Campaigns
 from unpoison.collector.counters import count_activity, count_seats
 from unpoison.collector.faults import Fault
 from unpoison.collector.schema import submissions
-from unpoison.collector.seats import by_campaign, lock_seats
+from unpoison.collector.seats import by_campaign
 from unpoison.collector.tallies import Tallies
 from unpoison.collector.tickets import Ticket
 from unpoison.types import IntArray
@@ -58,13 +58,13 @@ class Submission:
         cls, campaign: Campaign, ticket: Ticket, device: str, values: Sequence[int], now: int = 0
     ) -> Submission:
         """Exactly the ticket's number of values, all in their domain."""
-        groups = campaign.groups_of(ticket.number, ticket.group)
+        groups = campaign.groups_with(ticket.group)
         wanted = sum(campaign.reports[group] for group in groups)
         if len(values) != wanted:
             message = f"This ticket is for {wanted} values, not {len(values)}."
             raise Fault("wrong-number-of-values", message, "values")
-        if min(values) < 0 or max(values) >= campaign.cells:
-            message = f"values must be cell numbers from 0 to {campaign.cells - 1}"
+        if min(values) < 0 or max(values) >= campaign.plan.cells:
+            message = f"values must be cell numbers from 0 to {campaign.plan.cells - 1}"
             raise Fault("out-of-domain", message, "values")
         cells = np.array(values, dtype=CELL).tobytes()
         proof = hashlib.blake2b(cells, key=device.encode(), digest_size=PROOF_BYTES).digest()
@@ -102,6 +102,8 @@ def submit_all(
 ) -> list[Fault | None]:
     """Store and count what is new; nothing is said against what was counted before.
 
+    The transaction has locked the campaigns.
+
     >>> from unpoison.collector.scratch import scratch_campaign
     >>> with scratch_campaign() as (connection, campaign):
     ...     ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
@@ -123,7 +125,6 @@ def _submit(
 ) -> dict[int, Fault | None]:
     """The submissions to one campaign."""
     campaign = requests[places[0]].campaign
-    lock_seats(connection, campaign.id)
     found = Campaigns.find(connection, campaign.id)
     if found is None:
         return dict.fromkeys(places, Fault("not-found", "There is no such campaign."))

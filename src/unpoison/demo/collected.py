@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from unpoison.cli.progress import progress
 from unpoison.cli.tables import print_table
 from unpoison.collector.process import Served, served
 from unpoison.datasets import Taxi
+from unpoison.demo import say
 from unpoison.fleet import Fleet
 from unpoison.plan import Plan
 
@@ -28,10 +28,10 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob(f"{DATABASE}*"):
         old.unlink()
-    _say("\nThe same over the network: a collector, and devices that report to it.\n")
+    say("\nThe same over the network: a collector, and devices that report to it.\n")
     with served(FOLDER, "--database", DATABASE, "--public") as server:
         _collect(server, _fleet(), started)
-    _say(f"\nTo look at it again: unpoison serve --public --database {FOLDER / DATABASE}")
+    say(f"\nTo look at it again: unpoison serve --public --database {FOLDER / DATABASE}")
 
 
 def _fleet() -> Fleet:
@@ -47,8 +47,8 @@ def _collect(server: Served, fleet: Fleet, started: float) -> None:
     body = {"name": "Ride starts", "plan": fleet.plan.to_dict(), "open": True}
     campaign = server.operator.post("/v1/campaigns", body)["id"]
     path = f"/v1/campaigns/{campaign}"
-    _say(f"Collector: {server.address}, page to watch: {server.address}/campaigns/{campaign}")
-    _say(f"{DEVICES:,} taxi meters enrol with an invite each and report under ε = 1, {_share()}.")
+    say(f"Collector: {server.address}, page to watch: {server.address}/campaigns/{campaign}")
+    say(f"{DEVICES:,} taxi meters enrol with an invite each and report under ε = 1, {_share()}.")
     invites = server.operator.post(f"{path}/invites", {"count": DEVICES})["invites"]
     with progress("Devices report", DEVICES) as advance:
         fleet.report(server.address, campaign, invites, advance)
@@ -56,7 +56,7 @@ def _collect(server: Served, fleet: Fleet, started: float) -> None:
     joint = server.operator.get(f"{path}/estimate")
     plain = server.operator.get(f"{path}/estimate?method=ostrich")
     truth = fleet.plan.natural(fleet.truth.mean)
-    _say(f"All have been counted after {reported:.0f} s.\n")
+    say(f"All have been counted after {reported:.0f} s.\n")
     low, high = joint["interval"]
     rows = [
         ["truth (honest meters)", f"{truth:,.0f} s", "", ""],
@@ -64,7 +64,7 @@ def _collect(server: Served, fleet: Fleet, started: float) -> None:
         ["plain average", f"{plain['mean']:,.0f} s", "", _gap(plain, truth)],
     ]
     print_table(["", "mean", "95 % interval", "off by"], rows)
-    _say(f"\nVerdict: {joint['verdict']}")
+    say(f"\nVerdict: {joint['verdict']}")
 
 
 def _share() -> str:
@@ -73,8 +73,3 @@ def _share() -> str:
 
 def _gap(answer: dict[str, float], truth: float) -> str:
     return f"{answer['mean'] - truth:+,.0f} s"
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

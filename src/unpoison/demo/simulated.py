@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from unpoison.cli.outcome import print_scores
 from unpoison.cli.progress import progress
 from unpoison.datasets import Taxi
+from unpoison.demo import say
 from unpoison.methods import estimates
 from unpoison.plan import Plan
 from unpoison.plots import draw_estimate, save
@@ -36,9 +36,9 @@ def main() -> None:
     rng = np.random.default_rng(2023)
     sample = Taxi().draw(USERS, rng)
     plan = Plan.new(epsilon=EPSILON, low=sample.low, high=sample.high)
-    _say(f"{USERS:,} taxi meters report when a ride began, in seconds, under ε = {EPSILON:g}.")
-    _say(f"({sample.source})")
-    _say(f"{BYZANTINE_FRACTION:.0%} of them collude and send values near the upper end instead.\n")
+    say(f"{USERS:,} taxi meters report when a ride began, in seconds, under ε = {EPSILON:g}.")
+    say(f"({sample.source})")
+    say(f"{BYZANTINE_FRACTION:.0%} of them collude and send values near the upper end instead.\n")
     with progress("Simulating and estimating", 2 * USERS * TRIALS) as advance:
         rows, run = run_trials(
             plan,
@@ -50,15 +50,11 @@ def main() -> None:
             rng=rng,
             advance=advance,
         )
-    _say(f"True mean of the honest meters: {run.truth:,.0f} s\n")
+    say(f"True mean of the honest meters: {run.truth:,.0f} s\n")
     print_scores(score(rows))
     answer = estimates(run.summary, ["joint"])["joint"]
     PICTURE.parent.mkdir(exist_ok=True)
     save(draw_estimate(answer, run), PICTURE)
-    _say(f"\nVerdict of joint: {answer.verdict}")
-    _say(EXPLANATION.format(trials=TRIALS))
-    _say(f"\nPicture: {PICTURE} ({time.perf_counter() - started:.0f} s in all)")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    say(f"\nVerdict of joint: {answer.verdict}")
+    say(EXPLANATION.format(trials=TRIALS))
+    say(f"\nPicture: {PICTURE} ({time.perf_counter() - started:.0f} s in all)")

@@ -11,7 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from unpoison._version import __version__
 from unpoison.collector.http import devices, operations, operators
 from unpoison.collector.http.errors import add_handlers
-from unpoison.collector.http.guard import Guard, GuardSettings
+from unpoison.collector.http.guard import Guard
 from unpoison.collector.http.pages import add_pages
 from unpoison.collector.service import Collector
 
@@ -55,18 +55,18 @@ def application_of(collector: Collector) -> Guard:
             allow_headers=["content-type"],
             expose_headers=["Retry-After"],
         )
-    settings = collector.settings
-    limits = GuardSettings(
-        settings.request_seconds, settings.connections, tuple(settings.allowed_origins)
-    )
-    return Guard(inner, collector, limits)
+    return Guard(inner, collector)
 
 
 def routes_of(guard: Guard) -> FastAPI:
     """The application behind a guard.
 
-    >>> routes_of(Guard(FastAPI(), Collector.__new__(Collector), GuardSettings())).title
-    'FastAPI'
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.settings import Settings
+    >>> with scratch_database() as database:
+    ...     guard = application_of(Collector(Settings.load(), database, ["a key"]))
+    >>> routes_of(guard).title
+    'unpoison collector'
     """
     inner = guard.application
     if not isinstance(inner, FastAPI):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from unpoison.collector.faults import Fault
-from unpoison.collector.http.guard import HEADERS
+from unpoison.collector.http.guard import HEADERS, last_words
 
 MOST_HEAD = 2**16
 
@@ -82,18 +82,14 @@ def protocol(seconds: float) -> type[HttpToolsProtocol]:
     return Impatient
 
 
-def _raw(fault: Fault, status: str) -> bytes:
+def _raw(fault: Fault) -> bytes:
     """An answer to what is no request yet, in the shape of all others."""
-    body = json.dumps(fault.body()).encode()
-    headers = {
-        b"content-type": b"application/json",
-        b"content-length": str(len(body)).encode(),
-        b"connection": b"close",
-        **HEADERS,
-    }
-    lines = [f"HTTP/1.1 {status}".encode(), *(b": ".join(each) for each in headers.items())]
+    headers, body = last_words(fault)
+    status = HTTPStatus(fault.status)
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+    lines += [b": ".join(each) for each in [*headers, *HEADERS.items()]]
     return b"\r\n".join([*lines, b"", body])
 
 
-NOT_HTTP = _raw(Fault("invalid-request", "This is not an HTTP request."), "400 Bad Request")
-TOO_SLOW = _raw(Fault("too-slow"), "408 Request Timeout")
+NOT_HTTP = _raw(Fault("invalid-request", "This is not an HTTP request.", status=400))
+TOO_SLOW = _raw(Fault("too-slow"))

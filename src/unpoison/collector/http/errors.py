@@ -22,9 +22,7 @@ def refusal(fault: Fault) -> JSONResponse:
     >>> refusal(Fault("rate-limited")).headers["retry-after"]
     '60'
     """
-    wait = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
-    login = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else {}
-    return JSONResponse(fault.body(), fault.status, headers={**wait, **login})
+    return JSONResponse(fault.body(), fault.status, headers=fault.headers)
 
 
 def validation_fault(fault: RequestValidationError) -> Fault:
@@ -52,7 +50,8 @@ def add_handlers(application: FastAPI) -> None:
     async def told(request: Request, fault: Exception) -> JSONResponse:
         request.scope["fault"] = fault if isinstance(fault, Fault) else _fault(fault)
         answer = refusal(request.scope["fault"])
-        answer.headers.update(getattr(fault, "headers", None) or {})
+        if isinstance(fault, HTTPException):
+            answer.headers.update(fault.headers or {})
         return answer
 
     application.add_exception_handler(Fault, told)

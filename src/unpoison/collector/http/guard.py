@@ -8,11 +8,10 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from unpoison.collector.faults import Fault
-from unpoison.collector.metrics import Metrics
+from unpoison.collector.service import Collector
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -45,58 +44,38 @@ FILES = ("/static/", "/client.js")
 log = logging.getLogger("unpoison.collector")
 
 
-@dataclass(frozen=True)
-class GuardSettings:
-    """How patient the guard is.
-
-    >>> GuardSettings().seconds
-    10.0
-    """
-
-    seconds: float = 10.0
-    requests: int = 1000
-    origins: tuple[str, ...] = ()
-
-
-class Watched(Protocol):
-    """What the guard tells about requests."""
-
-    metrics: Metrics
-
-    def reject(self, campaign: str, fault: Fault) -> None:
-        """Count a refusal."""
-
-
 class Guard:
     """An ASGI application around another one.
 
-    >>> GuardSettings().seconds
-    10.0
+    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.settings import Settings
+    >>> async def silent(scope, receive, send) -> None: ...
+    >>> with scratch_database() as database:
+    ...     guard = Guard(silent, Collector(Settings.load(), database, ["a key"]))
+    >>> asyncio.run(guard({"type": "lifespan"}, None, None))
     """
 
-    def __init__(
-        self, application: Application | None, collector: Watched, settings: GuardSettings
-    ) -> None:
+    def __init__(self, application: Application, collector: Collector) -> None:
         self.application = application
         self.collector = collector
-        self.settings = settings
+        self.settings = collector.settings
         self.in_flight = 0
         self.requests = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request; whatever goes wrong inside ends here."""
         if scope["type"] != "http":
-            await self._inner(scope, receive, send)
+            await self.application(scope, receive, send)
             return
         answer = _Answer(send, self._headers(scope))
         started = time.perf_counter()
         body = _Body(self)
         self.requests += 1
         try:
-            if self.requests > self.settings.requests:
+            if self.requests > self.settings.connections:
                 raise Fault("unavailable", "Too many requests at once: try again later.")
             await self._fill(body, scope, receive)
-            await self._inner(scope, body.replayed(receive), answer)
+            await self.application(scope, body.replayed(receive), answer)
         except Fault as fault:
             scope["fault"] = fault
             await answer.refuse(fault)
@@ -114,15 +93,13 @@ class Guard:
     def _headers(self, scope: Any) -> dict[bytes, bytes]:
         """The headers that an answer has unless it has its own."""
         headers = HEADERS | REVALIDATED if scope["path"].startswith(FILES) else HEADERS
+        if not self.settings.allowed_origins:
+            return headers
         origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
-        if origin not in self.settings.origins:
+        if origin not in self.settings.allowed_origins:
             return headers
         allowed = {b"access-control-allow-origin": origin.encode("latin-1"), b"vary": b"Origin"}
         return headers | allowed
-
-    async def _inner(self, scope: Any, receive: Receive, send: Send) -> None:
-        if self.application is not None:
-            await self.application(scope, receive, send)
 
     async def _fill(self, body: _Body, scope: Any, receive: Receive) -> None:
         """The whole body, if it is not too large, too slow, or of another kind."""
@@ -131,7 +108,7 @@ class Guard:
         promised = headers.get(b"content-length", b"0")
         if not promised.isdigit() or int(promised) > limit:
             raise Fault("too-large")
-        deadline = time.monotonic() + self.settings.seconds
+        deadline = time.monotonic() + self.settings.request_seconds
         more = scope["method"] not in ("GET", "HEAD", "OPTIONS")
         while more:
             left = deadline + body.size / SLOWEST - time.monotonic()
@@ -213,16 +190,26 @@ class _Answer:
         """Say no, unless an answer has begun; the connection ends, for its body may not have."""
         if self.status:
             return
-        body = json.dumps(fault.body()).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        if fault.retry_after is not None:
-            headers.append((b"retry-after", str(fault.retry_after).encode()))
+        headers, body = last_words(fault)
         await self({"type": "http.response.start", "status": fault.status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
+
+
+def last_words(fault: Fault) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """The headers and the body of a refusal after which the connection ends.
+
+    >>> headers, body = last_words(Fault("too-slow"))
+    >>> dict(headers)[b"connection"], json.loads(body)["error"]["code"]
+    (b'close', 'too-slow')
+    """
+    body = json.dumps(fault.body()).encode()
+    head = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        **{name.lower(): text for name, text in fault.headers.items()},
+    }
+    return [(name.encode(), text.encode()) for name, text in head.items()], body
 
 
 async def _within(seconds: float, receive: Receive) -> Message:

@@ -3,7 +3,7 @@
 import { byId, show } from "./dom.js";
 import { chartFigure, legend } from "./figure.js";
 import { count, dateTime, plural } from "./format.js";
-import { bars, dashes, ink, numberAxis, plot, timeAxis, timeTitle } from "./plot.js";
+import { dashes, honestBars, ink, numberAxis, plot, timeAxis, timeTitle } from "./plot.js";
 
 const MINUTE = 60;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 2880, 7200, 14400];
@@ -76,13 +76,7 @@ function start() {
   byId("activity-chart").append(figure.node);
   chart = plot(figure.host, {
     series: [
-      {
-        stroke: ink("honest"),
-        fill: ink("honest-soft"),
-        width: 1,
-        paths: bars,
-        points: { show: false },
-      },
+      honestBars(),
       { stroke: ink("ink"), width: 1.5, dash: dashes(5, 4), points: { show: false } },
     ],
     scales: {

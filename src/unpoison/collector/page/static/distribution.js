@@ -3,7 +3,7 @@
 import { byId, show } from "./dom.js";
 import { chartFigure } from "./figure.js";
 import { percent, toWidth } from "./format.js";
-import { bars, ink, numberAxis, percentAxis, plot } from "./plot.js";
+import { honestBars, numberAxis, percentAxis, plot } from "./plot.js";
 
 let figure = null;
 let chart = null;
@@ -36,15 +36,7 @@ function start() {
   figure = chartFigure({ columns: [{ title: "Values" }, { title: "Honest users", number: true }] });
   byId("distribution-chart").append(figure.node);
   chart = plot(figure.host, {
-    series: [
-      {
-        stroke: ink("honest"),
-        fill: ink("honest-soft"),
-        width: 1,
-        paths: bars,
-        points: { show: false },
-      },
-    ],
+    series: [honestBars()],
     scales: {
       x: { time: false, range: () => [shown.edges[0], shown.edges.at(-1)] },
       y: { range: (_chart, _low, high) => [0, 1.08 * high] },

@@ -70,6 +70,15 @@ export const dashes = (...lengths) => lengths.map((length) => length * (devicePi
 /** Stroke and fill that follow the theme. */
 export const ink = (name) => () => colour(name);
 
+/** Counts or shares of honest users, as bars. */
+export const honestBars = () => ({
+  stroke: ink("honest"),
+  fill: ink("honest-soft"),
+  width: 1,
+  paths: bars,
+  points: { show: false },
+});
+
 function dressed(axis) {
   return {
     font: FONT,
