@@ -165,6 +165,20 @@ def test_keys_are_rotated_and_forgotten(unpoison: Command) -> None:
     assert "not a file of keys" in unpoison.refused("serve", "--check")
 
 
+def test_keys_of_another_server_are_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError("this file system has no links")
+
+    monkeypatch.setattr(os, "link", no_links)
+    path = tmp_path / "tickets.keys"
+    first = KeyFile(path).load_or_make()
+    monkeypatch.setattr(Path, "exists", lambda *_: False)
+    assert KeyFile(path).load_or_make() == first
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_the_first_start_prints_a_token_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unpoison", "serve", "--port", "0"]
     tokens = []
