@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from command import Command
-from postgres import database, postgres
+from support.command_line import Command
+from support.postgres import database, postgres
 
 __all__ = ["database", "postgres", "unpoison"]
 

@@ -21,18 +21,19 @@ from unpoison.attacks import attacks, parse_attack
 from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.collector.faults import CAUSES
-from unpoison.collector.http import devices, operations, operators
-from unpoison.collector.metrics import Metrics
-from unpoison.collector.schema import metadata
+from unpoison.collector.http import devices, operators
+from unpoison.collector.http import health as operations
+from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import Settings
+from unpoison.collector.storage.schema import metadata
 from unpoison.datasets import datasets
 from unpoison.defences import Keeping, defences
+from unpoison.estimate.methods import ALIASES, estimate_summary, method_names
+from unpoison.estimate.postprocessing import POST_PROCESSING
+from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
 from unpoison.mechanisms import mechanisms
-from unpoison.methods import ALIASES, estimate_summary, method_names
-from unpoison.postprocessing import POST_PROCESSING
-from unpoison.statistic import STATISTICS
-from unpoison.trials import Score
+from unpoison.simulation.trials import Score
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

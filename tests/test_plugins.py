@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command import Command
+from support.command_line import Command
 from unpoison import plugins
 from unpoison.attacks import attacks
 from unpoison.datasets import datasets

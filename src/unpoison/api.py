@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.binning import Binner
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
-from unpoison.methods import estimate_summary
+from unpoison.estimate.methods import estimate_summary
 from unpoison.plan import Plan
 from unpoison.reports import Reports
 from unpoison.summary import Summary
+from unpoison.summary.binning import Binner
 
 
 def summarise(reports: Any, plan: Plan, *, drop_invalid: bool = False) -> Summary:

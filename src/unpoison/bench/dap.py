@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.bench import plain
+from unpoison.bench import plain_schemes as plain
 from unpoison.bench.result import Result, benchmarks, faster, race, same
 from unpoison.plan import Plan
 from unpoison.protocols import estimate_dap

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpoison.bench import plain
-from unpoison.bench.drawn import drawn_summary
+from unpoison.bench import plain_schemes as plain
+from unpoison.bench.random_summaries import drawn_summary
 from unpoison.bench.result import Result, benchmarks, faster, race
 from unpoison.errors import ConvergenceWarning
-from unpoison.filters import GroupCounts, Problem, Solution, maximise
+from unpoison.filters.em import GroupCounts, Problem, Solution, maximise
 from unpoison.plan import Plan
 
 CASES = (

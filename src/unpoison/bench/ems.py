@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.bench import plain
+from unpoison.bench import plain_schemes as plain
 from unpoison.bench.em import iterate
 from unpoison.bench.result import Result, benchmarks, faster, race, same
-from unpoison.buckets import Buckets
-from unpoison.filters import GroupCounts
+from unpoison.filters.buckets import Buckets
+from unpoison.filters.em import GroupCounts
 from unpoison.mechanisms import make
 
 EPSILON = 1.0

@@ -19,11 +19,11 @@ from unpoison.bench.result import Result, benchmarks, best_times, duration, seco
 from unpoison.engines import DaskEngine, Job, LocalEngine, Part, parts_of, summarise_files
 from unpoison.engines.dask import local_cluster
 from unpoison.errors import MissingExtra
-from unpoison.files import ReportWriter
-from unpoison.manifest import digest
 from unpoison.plan import Plan
-from unpoison.reading import BATCH_ROWS, BUFFER_BYTES
+from unpoison.reports.reading import BATCH_ROWS, BUFFER_BYTES
+from unpoison.reports.writing import ReportWriter
 from unpoison.summary import Summary
+from unpoison.summary.manifest import digest
 
 ROWS = 10**8
 AT_ONCE = 2**20

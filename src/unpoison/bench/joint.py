@@ -7,9 +7,9 @@ import numpy as np
 from unpoison.bench.result import Result, benchmarks, duration, faster, same, seconds
 from unpoison.filters.joint import JointCounts, Poison, fit
 from unpoison.plan import Plan
-from unpoison.population import Population
 from unpoison.protocols import estimate_joint
 from unpoison.simulation import simulate
+from unpoison.simulation.population import Population
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.bench.plain import perturb_piecewise
+from unpoison.bench.plain_schemes import perturb_piecewise
 from unpoison.bench.result import (
     Result,
     benchmarks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.bench.drawn import drawn_summary
+from unpoison.bench.random_summaries import drawn_summary
 from unpoison.bench.result import Result, benchmarks, duration, seconds
 from unpoison.plan import Plan
 from unpoison.protocols import estimate_dap

@@ -30,8 +30,8 @@ def bench(
     Example: unpoison bench em dap
     """
     from unpoison.bench import benchmarks
-    from unpoison.cli.progress import progress
-    from unpoison.markdown import check_markers, markdown_table, put_between_markers
+    from unpoison.output.markdown import check_markers, markdown_table, put_between_markers
+    from unpoison.output.progress import progress
 
     if markdown is not None:
         check_markers(markdown, MARKER)
@@ -71,6 +71,6 @@ def _rows(results: list[Any]) -> list[list[str]]:
 
 
 def _show(results: list[Any]) -> None:
-    from unpoison.cli.tables import print_table
+    from unpoison.output.tables import print_table
 
     print_table(HEADS, _rows(results))

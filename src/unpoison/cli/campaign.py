@@ -126,7 +126,7 @@ def list_campaigns(
     if json:
         typer.echo(encoder.dumps(found))
         return
-    from unpoison.cli.tables import print_table
+    from unpoison.output.tables import print_table
 
     heads = ["id", "name", "state", "access", "enrolled", "reported", "closes"]
     keys = ["id", "name", "state", "access", "enrolled", "submissions", "closes_at"]
@@ -229,7 +229,8 @@ def export(
 
     Example: unpoison campaign export k3v9x2m4q7w1 -o rides.summary
     """
-    from unpoison.files import check_output, whole_file
+    from unpoison.system.atomic_files import whole_file
+    from unpoison.system.paths import check_output
 
     check_output(output, "--output", (".zip", ".summary"))
     kind = "export" if output.suffix.lower() == ".zip" else "summary"

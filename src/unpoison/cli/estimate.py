@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import DropInvalid, Json, number, whole
-from unpoison.cli.filtering import (
+from unpoison.cli.scheme_options import (
     InitialMean,
     PostProcessing,
     SideRule,
@@ -98,11 +98,12 @@ def estimate(
 
     Example: unpoison estimate reports/*.parquet -p plan.json --json
     """
-    from unpoison.cli.over_time import estimate_windows, windows_of
-    from unpoison.files import SUFFIXES, check_output, expand
-    from unpoison.methods import estimate_summary
-    from unpoison.plots import FORMATS
-    from unpoison.store import SUFFIX
+    from unpoison.cli.window_estimates import estimate_windows, windows_of
+    from unpoison.estimate.methods import estimate_summary
+    from unpoison.output.plots import FORMATS
+    from unpoison.reports.writing import REPORT_SUFFIXES
+    from unpoison.summary.store import SUMMARY_SUFFIX
+    from unpoison.system.paths import check_output, expand
 
     check_output(plot, "--plot", FORMATS)
     options = given_options(
@@ -122,7 +123,7 @@ def estimate(
         post_processing=post_processing,
         **options,
     )
-    paths = expand(data, (*SUFFIXES, SUFFIX))
+    paths = expand(data, (*REPORT_SUFFIXES, SUMMARY_SUFFIX))
     summaries = _summaries(paths, plan)
     windows = [] if together or not summaries else windows_of(paths)
     if len(windows) > 1:
@@ -134,9 +135,9 @@ def estimate(
 
 def _answer(summary: Any, answering: Any, plot: Path | None, json: bool) -> None:
     """One estimate."""
-    from unpoison.cli.answers import show
-    from unpoison.cli.progress import progress
-    from unpoison.plots import draw_estimate, save
+    from unpoison.cli.estimate_text import show
+    from unpoison.output.plots import draw_estimate, save
+    from unpoison.output.progress import progress
 
     with progress("Estimating"):
         answer = answering(summary)
@@ -179,11 +180,12 @@ def _check_plan(plan: Path | None, summary: Any) -> None:
 
 
 def _is_summary(path: Path) -> bool:
-    from unpoison.files import SUFFIXES, is_summary
-    from unpoison.store import SUFFIX
+    from unpoison.reports.writing import REPORT_SUFFIXES
+    from unpoison.summary.store import SUMMARY_SUFFIX
+    from unpoison.summary.summary import is_summary
 
-    if path.suffix == SUFFIX or is_summary(path):
+    if path.suffix == SUMMARY_SUFFIX or is_summary(path):
         return True
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in REPORT_SUFFIXES:
         raise InvalidFile(path, "is no summary, and no report file (.parquet or .csv)")
     return False

@@ -38,10 +38,11 @@ def perturb(
     """
     import numpy as np
 
-    from unpoison.cli.progress import progress
-    from unpoison.files import ReportWriter, whole_file
+    from unpoison.output.progress import progress
     from unpoison.plan import Plan
     from unpoison.reports import Reporter
+    from unpoison.reports.writing import ReportWriter
+    from unpoison.system.atomic_files import whole_file
 
     agreed = Plan.load(plan)
     _check(values, output, column, user_column, budget_column)
@@ -71,9 +72,10 @@ def perturb(
 def _check(
     values: Path, output: Path, column: str, user_column: str | None, budget_column: str | None
 ) -> None:
-    from unpoison.files import SUFFIXES, check_input, check_output
+    from unpoison.reports.writing import REPORT_SUFFIXES
+    from unpoison.system.paths import check_input, check_output
 
-    check_output(output, "--output", SUFFIXES)
+    check_output(output, "--output", REPORT_SUFFIXES)
     check_input(values)
     if output.exists() and output.samefile(values):
         raise InvalidParameter("--output", "must not be the file of the values", output)
@@ -86,7 +88,7 @@ def _reports(
     reporter: Any, values: Path, column: str, user_column: str | None, budget_column: str | None
 ) -> Iterator[tuple[Any, Any, int]]:
     """Some users' columns, their reports, and how many bytes were read for them."""
-    from unpoison.reading import read_batches
+    from unpoison.reports.reading import read_batches
 
     plan = reporter.plan
     columns = [name for name in (column, user_column, budget_column) if name is not None]

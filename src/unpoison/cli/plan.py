@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
-from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
+from unpoison.cli.plan_options import Epsilon, Mechanism, MinEpsilon
 from unpoison.errors import InvalidParameter
 
 TOLERATED = 0.25
@@ -96,7 +96,7 @@ def plan(
 
     Example: unpoison plan --epsilon 1 --low 0 --high 86400 -o plan.json
     """
-    from unpoison.files import check_output
+    from unpoison.system.paths import check_output
 
     check_output(output, "--output")
     keys: dict[str, Any] = {
@@ -147,7 +147,7 @@ def _recommend(
     """Compare plans, write the recommended one, and show both."""
     from json import dumps
 
-    from unpoison.cli.planner import check_files, compared, show, write
+    from unpoison.cli.plan_advice import check_files, compared, show, write
     from unpoison.planner import Setting
 
     unused = {"plan": source, "protocol": keys.pop("protocol"), "tier": keys.pop("tiers")}
@@ -185,7 +185,7 @@ def _tier(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
 
 
 def _show(made: Any, output: Path | None) -> None:
-    from unpoison.cli.tables import print_table
+    from unpoison.output.tables import print_table
 
     low, high = made.bounds
     domain = f"{len(made.categories)} categories" if made.categories else f"[{low:g}, {high:g}]"

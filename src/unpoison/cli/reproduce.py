@@ -58,7 +58,7 @@ def reproduce(
     Example: unpoison reproduce fig-sw --quick
     """
     from unpoison.experiments import experiments, markdown, report
-    from unpoison.markdown import check_markers, put_between_markers
+    from unpoison.output.markdown import check_markers, put_between_markers
 
     for option, value in (("--trials", trials), ("--workers", workers)):
         if value is not None and value < 1:
@@ -103,7 +103,7 @@ def _all_tables(section: Any) -> dict[str, list[list[str]]]:
 
 
 def _show(section: Any) -> None:
-    from unpoison.cli.tables import print_table
+    from unpoison.output.tables import print_table
 
     typer.echo(f"{section.title}\n")
     for title, rows in section.tables.items():
@@ -145,9 +145,9 @@ def _run(
 
     import pyarrow.parquet as pq
 
-    from unpoison.cli.progress import progress
     from unpoison.experiments import Section, markdown, run_cells
-    from unpoison.plots import save
+    from unpoison.output.plots import save
+    from unpoison.output.progress import progress
 
     with progress(name, sum(cell.trials for cell in dict.fromkeys(cells))) as advance:
         table = run_cells(cells, output / "cells", workers, advance)
@@ -165,7 +165,7 @@ def _run(
 
 
 def _write(path: Path, data: bytes) -> None:
-    from unpoison.files import whole_file
+    from unpoison.system.atomic_files import whole_file
 
     with whole_file(path) as file:
         file.write(data)

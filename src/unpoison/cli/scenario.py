@@ -10,19 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.cli.progress import progress
 from unpoison.datasets import Sample, datasets
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
-from unpoison.files import ReportWriter, check_input, whole_file
-from unpoison.methods import default_method, estimates, is_defence
+from unpoison.estimate.methods import default_method, estimates, is_defence
+from unpoison.estimate.statistic import Statistic
+from unpoison.output.progress import progress
 from unpoison.plan import Plan
-from unpoison.population import Population
 from unpoison.protocols import FilterOptions
-from unpoison.reading import read_batches
-from unpoison.reports import fault_kind
-from unpoison.simulation import Crowd, Simulation
-from unpoison.statistic import Statistic
-from unpoison.trials import Score, Trial, run_trials
+from unpoison.reports.reading import read_batches
+from unpoison.reports.values import fault_kind
+from unpoison.reports.writing import ReportWriter
+from unpoison.simulation import Simulation
+from unpoison.simulation.population import Population
+from unpoison.simulation.simulate import Crowd
+from unpoison.simulation.trials import Score, Trial, run_trials
+from unpoison.system.atomic_files import whole_file
+from unpoison.system.paths import check_input
 
 DEFAULT_USERS = 100_000
 DRAWN = ("joint", "emf-star", "emf", "cemf-star", "baseline")
@@ -180,7 +183,7 @@ class Scenario:
     def _draw(
         self, run: Simulation, methods: list[str], scores: list[Score] | None, path: Path
     ) -> None:
-        from unpoison.plots import draw_comparison, draw_estimate, save
+        from unpoison.output.plots import draw_comparison, draw_estimate, save
 
         with progress("Drawing"):
             if scores is not None:

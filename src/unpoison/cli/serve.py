@@ -116,9 +116,9 @@ def _show_check(settings: Any) -> None:
 
 def _print_token(settings: Any) -> None:
     from unpoison.collector.clock import Clock
-    from unpoison.collector.migrate import migrate
-    from unpoison.collector.operators import add_operator
     from unpoison.collector.server import opened
+    from unpoison.collector.storage.migration import migrate
+    from unpoison.collector.storage.operator_tokens import add_operator
 
     with opened(settings) as database:
         migrate(database)
@@ -128,9 +128,9 @@ def _print_token(settings: Any) -> None:
 
 
 def _revoke_tokens(settings: Any) -> None:
-    from unpoison.collector.migrate import migrate
-    from unpoison.collector.operators import forget_operators
     from unpoison.collector.server import opened
+    from unpoison.collector.storage.migration import migrate
+    from unpoison.collector.storage.operator_tokens import forget_operators
 
     with opened(settings) as database:
         migrate(database)
@@ -140,14 +140,14 @@ def _revoke_tokens(settings: Any) -> None:
 
 
 def _rotate(settings: Any) -> None:
-    from unpoison.collector.keys import KeyFile
+    from unpoison.collector.service.keys import KeyFile
 
     keys = KeyFile(settings.keys).rotate()
     typer.echo(f"{settings.keys}: {len(keys)} keys; the newest signs. Restart the collector.")
 
 
 def _forget(settings: Any) -> None:
-    from unpoison.collector.keys import KeyFile
+    from unpoison.collector.service.keys import KeyFile
 
     KeyFile(settings.keys).forget()
     typer.echo(f"{settings.keys}: one key is left. Restart the collector.")

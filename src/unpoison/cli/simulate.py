@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
-from unpoison.cli.filtering import (
+from unpoison.cli.plan_options import Epsilon, Mechanism, MinEpsilon
+from unpoison.cli.scheme_options import (
     InitialMean,
     PostProcessing,
     SideRule,
@@ -16,7 +17,6 @@ from unpoison.cli.filtering import (
     Weights,
     given_options,
 )
-from unpoison.cli.planning import Epsilon, Mechanism, MinEpsilon
 from unpoison.errors import InvalidParameter
 
 METHODS = {
@@ -132,11 +132,11 @@ def simulate(
     """
     import numpy as np
 
-    from unpoison.cli.outcome import print_outcome
     from unpoison.cli.scenario import Scenario, drawn_sample, read_sample, streams
+    from unpoison.estimate.statistic import Statistic
+    from unpoison.output.scores import print_outcome
     from unpoison.protocols import FilterOptions
-    from unpoison.statistic import Statistic
-    from unpoison.trials import score
+    from unpoison.simulation.trials import score
 
     _check_outputs(reports, summary, plot)
     options = given_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
@@ -183,10 +183,11 @@ def _check_used(options: dict[str, Any], names: list[str]) -> None:
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
     """Before anything is simulated: three outputs must be three files that can be written."""
-    from unpoison.files import SUFFIXES, check_output
-    from unpoison.plots import FORMATS
+    from unpoison.output.plots import FORMATS
+    from unpoison.reports.writing import REPORT_SUFFIXES
+    from unpoison.system.paths import check_output
 
-    check_output(reports, "--reports", SUFFIXES)
+    check_output(reports, "--reports", REPORT_SUFFIXES)
     check_output(summary, "--summary")
     check_output(plot, "--plot", FORMATS)
     paths = [path.resolve() for path in (reports, summary, plot) if path is not None]
@@ -237,9 +238,9 @@ def _default_attack(plan: Any) -> str:
 def _all_methods(plan: Any, statistic: str | None) -> list[str]:
     """The oracle, the schemes, and every defence that can be run here on such a plan."""
     from unpoison.defences import Keeping, defences
-    from unpoison.methods import JOINT
+    from unpoison.estimate.methods import JOINT
     from unpoison.protocols import SCHEMES
-    from unpoison.trials import ORACLE
+    from unpoison.simulation.trials import ORACLE
 
     schemes = (JOINT, *SCHEMES) if plan.protocol == "dap" else ("baseline",)
     fitting = [
@@ -254,7 +255,7 @@ def _all_methods(plan: Any, statistic: str | None) -> list[str]:
 
 def _methods(text: str | None, plan: Any) -> list[str]:
     """The chosen methods, or all that fit the plan."""
-    from unpoison.methods import canonical
+    from unpoison.estimate.methods import canonical
 
     if text is None:
         fitting = METHODS[plan.protocol]

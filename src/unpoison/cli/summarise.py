@@ -74,15 +74,16 @@ def summarise(
     Example: unpoison summarise reports/*.parquet -p plan.json -o today.summary
     """
     from unpoison.engines import Job
-    from unpoison.files import expand
     from unpoison.plan import Plan
-    from unpoison.store import Store
-    from unpoison.windows import parse_width
+    from unpoison.reports.writing import REPORT_SUFFIXES
+    from unpoison.summary.store import Store
+    from unpoison.summary.windows import parse_width
+    from unpoison.system.paths import expand
 
     width = None if window is None else parse_width(window)
     store, scheduling = Store(output, width), _engine(engine, scheduler, workers)
     store.check(adding=add)
-    agreed, paths = Plan.load(plan), expand(reports)
+    agreed, paths = Plan.load(plan), expand(reports, REPORT_SUFFIXES)
     if output.resolve() in [path.resolve() for path in paths]:
         raise InvalidParameter("--output", "must not be one of the report files", output)
     job = Job(agreed, drop_invalid, width, time_column)
@@ -104,11 +105,11 @@ def merge(
 
     Example: unpoison merge monday.summary tuesday.summary -o week.summary
     """
-    from unpoison.files import check_output, expand
-    from unpoison.store import SUFFIX
+    from unpoison.summary.store import SUMMARY_SUFFIX
+    from unpoison.system.paths import check_output, expand
 
     check_output(output, "--output")
-    total = merged(expand(summaries, [SUFFIX]))
+    total = merged(expand(summaries, [SUMMARY_SUFFIX]))
     total.save(output)
     show(total, output, json)
 
@@ -144,8 +145,9 @@ def _add(
     store: Any, paths: Sequence[Path], job: Any, engine: Any, *, add: bool, skip_bad_files: bool
 ) -> _Outcome:
     """Count files that are not held yet, and write what there is then."""
-    from unpoison.engines.counting import add_tally, count_files, summary_of
-    from unpoison.manifest import Manifest, new_files
+    from unpoison.engines.counting import count_files
+    from unpoison.summary.manifest import Manifest, new_files
+    from unpoison.summary.tally import add_tally, summary_of
 
     tally, held = store.load(job.plan) if add else ({}, Manifest())
     fresh, known = new_files(paths, _digests(paths), held)
@@ -180,9 +182,9 @@ def _digests(paths: Sequence[Path]) -> list[str]:
     """The content of each file as a hash, by all threads, with a bar."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from unpoison.cli.progress import progress
-    from unpoison.cores import usable_cores
-    from unpoison.manifest import digest
+    from unpoison.output.progress import progress
+    from unpoison.summary.manifest import digest
+    from unpoison.system.cores import usable_cores
 
     found = []
     with (
@@ -197,7 +199,7 @@ def _digests(paths: Sequence[Path]) -> list[str]:
 
 def _counted(paths: Iterable[Path], counting: Any, skip_bad_files: bool) -> Any:
     """Files counted, with a bar."""
-    from unpoison.cli.progress import progress
+    from unpoison.output.progress import progress
 
     files = list(paths)
     with progress("Counting", sum(path.stat().st_size for path in files)) as advance:
@@ -214,7 +216,7 @@ def summarised(paths: Sequence[Path], plan: Any, drop_invalid: bool) -> Any:
 
 def merged(paths: Sequence[Path]) -> Any:
     """The sum of summary files, with a bar."""
-    from unpoison.cli.progress import progress
+    from unpoison.output.progress import progress
     from unpoison.summary import Summary
 
     with progress("Merging", len(paths)) as advance:

@@ -1,12 +1,12 @@
 """The device side: reports a value to a collector that it does not trust."""
 
 from unpoison.client.address import Address
-from unpoison.client.answers import Answer, decoded
 from unpoison.client.checks import Enrolment, Offer, check_campaign
 from unpoison.client.device import Device, Receipt, draw_cells, submission
 from unpoison.client.ledger import Draw, Entry, Ledger
 from unpoison.client.ledger_file import default_path
 from unpoison.client.policy import Policy
+from unpoison.client.responses import Answer, decoded
 from unpoison.client.retries import Retries
 from unpoison.client.transport import Exchange, Transport
 

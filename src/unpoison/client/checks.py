@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from unpoison.client.answers import member, shown
 from unpoison.client.plans import offered_plan
 from unpoison.client.policy import Policy
+from unpoison.client.responses import member, shown
 from unpoison.errors import BudgetExceeded, CollectorNotTrusted, InvalidParameter
-from unpoison.exact import exact
+from unpoison.mechanisms.exact import exact
 from unpoison.plan import Plan
 
 MAX_TICKET = 4096

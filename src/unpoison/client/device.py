@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from unpoison.client.address import Address
-from unpoison.client.answers import decoded
 from unpoison.client.checks import (
     Enrolment,
     Offer,
@@ -22,6 +21,7 @@ from unpoison.client.checks import (
 from unpoison.client.ledger import Draw, Entry, Ledger
 from unpoison.client.plans import chosen_tier
 from unpoison.client.policy import Policy
+from unpoison.client.responses import decoded
 from unpoison.client.transport import Exchange, Transport
 from unpoison.errors import (
     BudgetExceeded,
@@ -29,10 +29,10 @@ from unpoison.errors import (
     CollectorRefused,
     InvalidParameter,
 )
-from unpoison.exact import exact
+from unpoison.mechanisms.exact import exact
+from unpoison.mechanisms.randomness import Generator, SystemGenerator
 from unpoison.plan import Plan
-from unpoison.randomness import Generator, SystemGenerator
-from unpoison.reports import perturb_group
+from unpoison.reports.perturbation import perturb_group
 
 RENEWED = ("ticket-expired", "invalid-ticket")
 """Refusals after which the same device may ask for its ticket again."""

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from unpoison.errors import InvalidFile
-from unpoison.files import name_once
+from unpoison.system.atomic_files import name_once
 
 APPLICATION = 0x756E706C
 """Marks a SQLite file as a ledger: the letters unpl."""

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
 from unpoison.client.address import Address
-from unpoison.client.answers import Answer, decoded, shown
+from unpoison.client.responses import Answer, decoded, shown
 from unpoison.errors import CollectorRefused, CollectorUnreachable, InvalidParameter
 
 TIMEOUT = 120.0

@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from unpoison.client.answers import shown
 from unpoison.client.policy import Policy
+from unpoison.client.responses import shown
 from unpoison.errors import BudgetExceeded, CollectorNotTrusted
-from unpoison.exact import exact
+from unpoison.mechanisms.exact import exact
 from unpoison.plan import Plan
 
 MAX_PARTS = 64

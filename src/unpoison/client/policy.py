@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from unpoison.errors import InvalidParameter
-from unpoison.plan_form import category_names, number
+from unpoison.plan.form import category_names, number
 
 MIN_CATEGORIES = 2
 

@@ -17,7 +17,7 @@ from http.client import (
 from typing import Any, Protocol
 
 from unpoison.client.address import Address
-from unpoison.client.answers import MAX_ANSWER, Answer, shown
+from unpoison.client.responses import MAX_ANSWER, Answer, shown
 from unpoison.client.retries import RETRIED, Retries, retry_after
 from unpoison.errors import (
     CollectorNotTrusted,

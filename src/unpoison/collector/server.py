@@ -14,17 +14,17 @@ import uvicorn
 from sqlalchemy import URL
 
 from unpoison.collector.clock import Clock
-from unpoison.collector.database import Database, database_url, sqlite_file
 from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import protocol
 from unpoison.collector.http.logs import set_up_logs
-from unpoison.collector.keys import KeyFile
-from unpoison.collector.migrate import checked_revision, migrate, newest, refuse_foreign
-from unpoison.collector.operators import add_operator, operator_hashes
-from unpoison.collector.service import Collector
+from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.keys import KeyFile
 from unpoison.collector.settings import Settings
+from unpoison.collector.storage.database import Database, database_url, sqlite_file
+from unpoison.collector.storage.migration import checked_revision, migrate, newest, refuse_foreign
+from unpoison.collector.storage.operator_tokens import add_operator, operator_hashes
 from unpoison.errors import InvalidParameter
-from unpoison.files import check_output
+from unpoison.system.paths import check_output
 
 SHUTDOWN_SECONDS = 10
 SPARE = 2
@@ -38,7 +38,7 @@ log = logging.getLogger("unpoison.collector")
 class Prepared:
     """What a server starts with; `token` is a new operator's, if there was none.
 
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.campaigns.temporary import scratch_database
     >>> with scratch_database() as database:
     ...     Prepared(database, keys=["a key"], token=None, backup=None).keys
     ['a key']
@@ -148,7 +148,7 @@ def bound(settings: Settings) -> socket.socket:
 def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
     """How the web server runs; only proxies that are trusted may say whom they ask for.
 
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.campaigns.temporary import scratch_database
     >>> with scratch_database() as database:
     ...     settings = Settings.load(connections=50)
     ...     web_config(settings, Collector(settings, database, ["a key"])).limit_concurrency

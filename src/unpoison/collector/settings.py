@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from unpoison.collector.database import database_url, sqlite_file
-from unpoison.collector.writer import Batching
+from unpoison.collector.storage.database import database_url, sqlite_file
+from unpoison.collector.storage.writer import Batching
 from unpoison.errors import InvalidFile, InvalidParameter
-from unpoison.plan_form import refuse_unknown
+from unpoison.plan.form import refuse_unknown
 
 PREFIX = "UNPOISON_COLLECTOR_"
 ORIGIN = re.compile(r"https?://[^/?#\s]+")

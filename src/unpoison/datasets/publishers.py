@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from unpoison.errors import InvalidFile
-from unpoison.reading import read_batches
+from unpoison.reports.reading import read_batches
 
 PICKUP = ("tpep_pickup_datetime", "pickup_datetime", "Trip_Pickup_DateTime")
 """The column of pick-up times, as its name changed over the years."""

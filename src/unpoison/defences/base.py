@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unpoison.distribution import Distribution
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Byzantine, Estimate
-from unpoison.postprocessing import post_process
+from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.honest_reports import distribution_of, frequencies_of, mean_of
+from unpoison.estimate.postprocessing import post_process
+from unpoison.estimate.statistic import DISTRIBUTION, Statistic
 from unpoison.registry import Registry
-from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
-from unpoison.trusted import distribution_of, frequencies_of, mean_of
 from unpoison.types import FloatArray
 
 

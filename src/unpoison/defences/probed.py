@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.buckets import MIN_REPORTS
 from unpoison.defences.base import Defence
 from unpoison.defences.by_value import Averaging, Judging
 from unpoison.defences.checks import is_number
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.filters import Solution, maximise
+from unpoison.estimate.honest_reports import mean_of
+from unpoison.filters.buckets import MIN_REPORTS
+from unpoison.filters.em import Solution, maximise
 from unpoison.protocols import FilterOptions, MeanAnalysis, group_weights
 from unpoison.summary import Summary
-from unpoison.trusted import mean_of
 
 EMF = "emf"
 

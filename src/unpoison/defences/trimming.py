@@ -8,8 +8,8 @@ import numpy as np
 
 from unpoison.defences.base import Keeping, decoded_cells, defences
 from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.filters.sides import SIDES, without_extremes
 from unpoison.registry import check_name
-from unpoison.sides import SIDES, without_extremes
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 

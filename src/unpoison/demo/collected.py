@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unpoison.cli.progress import progress
-from unpoison.cli.tables import print_table
 from unpoison.collector.process import Served, served
 from unpoison.datasets import Taxi
 from unpoison.demo import say
-from unpoison.fleet import Fleet
+from unpoison.demo.fleet import Fleet
+from unpoison.output.progress import progress
+from unpoison.output.tables import print_table
 from unpoison.plan import Plan
 
 DEVICES = 20_000

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unpoison.cli.outcome import print_scores
-from unpoison.cli.progress import progress
 from unpoison.datasets import Taxi
 from unpoison.demo import say
-from unpoison.methods import estimates
+from unpoison.estimate.methods import estimates
+from unpoison.output.plots import draw_estimate, save
+from unpoison.output.progress import progress
+from unpoison.output.scores import print_scores
 from unpoison.plan import Plan
-from unpoison.plots import draw_estimate, save
-from unpoison.trials import run_trials, score
+from unpoison.simulation.trials import run_trials, score
 
 USERS = 1_000_000
 EPSILON = 1.0

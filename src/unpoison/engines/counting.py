@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
 from pathlib import Path
 
 from unpoison.engines.base import Engine
 from unpoison.engines.local import LocalEngine
-from unpoison.engines.work import Counted, Job, Part, Tally, parts_of
+from unpoison.engines.work import Counted, Job, Part, parts_of
 from unpoison.errors import BadFiles, UnpoisonError
-from unpoison.files import expand
 from unpoison.plan import Plan
+from unpoison.reports.writing import REPORT_SUFFIXES
 from unpoison.summary import Summary
+from unpoison.summary.tally import Tally, add_tally, summary_of
+from unpoison.system.paths import expand
 
 Advance = Callable[[int], None]
 WORTH_COMPILING = 2**29
@@ -112,30 +112,7 @@ def summarise_files(
     -1.0
     """
     job = Job(plan, drop_invalid)
-    return count_files(expand(paths), job, engine, advance=advance).summary(plan)
-
-
-def summary_of(tally: Tally, plan: Plan) -> Summary:
-    """All windows together.
-
-    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
-    >>> summary_of({}, plan) == Summary.empty(plan)
-    True
-    """
-    return reduce(add, tally.values()) if tally else Summary.empty(plan)
-
-
-def add_tally(total: Tally, more: Tally) -> None:
-    """Add summaries window by window.
-
-    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
-    >>> total = {None: Summary.empty(plan)}
-    >>> add_tally(total, {None: Summary.empty(plan)})
-    >>> len(total)
-    1
-    """
-    for window, summary in more.items():
-        total[window] = total[window] + summary if window in total else summary
+    return count_files(expand(paths, REPORT_SUFFIXES), job, engine, advance=advance).summary(plan)
 
 
 class _UnderWay:

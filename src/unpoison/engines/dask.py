@@ -9,10 +9,10 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from unpoison.cores import usable_cores
 from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
 from unpoison.errors import InvalidParameter, MissingExtra
+from unpoison.system.cores import usable_cores
 
 AHEAD = 4
 """How many parts each thread of the cluster has waiting."""

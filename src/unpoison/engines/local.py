@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from unpoison.cores import usable_cores
 from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
+from unpoison.system.cores import usable_cores
 
 AHEAD = 2
 """How many parts a thread has waiting."""

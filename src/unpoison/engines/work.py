@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unpoison.binning import Binner
-from unpoison.compiled import compiled_loop
 from unpoison.errors import InvalidParameter, InvalidReport, UnpoisonError
 from unpoison.plan import Plan
-from unpoison.reading import NO_TIME, Batch, read_batches
-from unpoison.summary import Summary
+from unpoison.reports.reading import NO_TIME, Batch, read_batches
+from unpoison.summary.binning import Binner
+from unpoison.summary.compiled import compiled_loop
+from unpoison.summary.tally import Tally
+from unpoison.summary.windows import Window
 from unpoison.types import IntArray
-from unpoison.windows import Window
 
 PART_ROWS = 2**22
 MOST_WINDOWS = 10_000
-Tally = dict[Window | None, Summary]
-"""Summaries by window; without windows there is one, of None."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import numpy as np
 
 from unpoison import __version__
 from unpoison.datasets import Sample, datasets
+from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
-from unpoison.population import Population
 from unpoison.protocols import FilterOptions
-from unpoison.statistic import Statistic
-from unpoison.trials import Trial, run_trials
+from unpoison.simulation.population import Population
+from unpoison.simulation.trials import Trial, run_trials
 
 COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack", "gamma")
 """What the reports depend on: cells that agree in it see the same collections."""

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unpoison.markdown import markdown_table
-from unpoison.methods import split_method
-from unpoison.plots import new_figure
+from unpoison.estimate.methods import split_method
+from unpoison.output.markdown import markdown_table
+from unpoison.output.plots import new_figure
 
 COLOURS = {
     "ostrich": "#9aa5b1",

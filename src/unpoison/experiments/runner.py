@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unpoison.cores import usable_cores
 from unpoison.errors import InvalidFile
 from unpoison.experiments.cell import Cell
-from unpoison.files import whole_file
 from unpoison.plugins import load_plugins, loaded_plugins
+from unpoison.system.atomic_files import whole_file
+from unpoison.system.cores import usable_cores
 
 Advance = Callable[[int], None]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -1,12 +1,11 @@
 """ε-LDP mechanisms, one file each, found by name in `mechanisms`."""
 
-from unpoison.mechanisms.base import Mechanism, mechanisms
+from unpoison.mechanisms.base import Mechanism, make, mechanisms
 from unpoison.mechanisms.integer import (
     IntegerPiecewise,
     IntegerRandomizedResponse,
     IntegerSquareWave,
     IntegerWindowMechanism,
-    make,
 )
 from unpoison.mechanisms.k_rr import CategoricalMechanism, RandomizedResponse
 from unpoison.mechanisms.piecewise import PiecewiseMechanism

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from unpoison.errors import InvalidParameter
+from unpoison.mechanisms.randomness import Generator
 from unpoison.mechanisms.transition import Transition
-from unpoison.randomness import Generator
 from unpoison.registry import Registry
 from unpoison.types import FloatArray, IntArray
 
@@ -164,3 +164,12 @@ class Mechanism(ABC):
 
 
 mechanisms: Registry[type[Mechanism]] = Registry("mechanism")
+
+
+def make(name: str, epsilon: float, cells: int | None = None) -> Mechanism:
+    """The mechanism of that name at that budget.
+
+    >>> make("piecewise", 1.0)
+    PiecewiseMechanism(epsilon=1, cells=16384)
+    """
+    return mechanisms[name](epsilon, cells)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from unpoison.errors import InvalidParameter
-from unpoison.exact import exact, floor_times_exp
-from unpoison.mechanisms.base import Mechanism, mechanisms
+from unpoison.mechanisms.base import mechanisms
+from unpoison.mechanisms.exact import exact, floor_times_exp
 from unpoison.mechanisms.k_rr import CategoricalMechanism
 from unpoison.mechanisms.piecewise import PiecewiseMechanism
+from unpoison.mechanisms.randomness import Generator, Words, WordSource, word_source
 from unpoison.mechanisms.square_wave import SquareWaveMechanism
 from unpoison.mechanisms.window import WindowMechanism
-from unpoison.randomness import Generator, Words, WordSource, word_source
 from unpoison.types import FloatArray, IntArray
 
 OUTSIDE_WEIGHT = 2**24
@@ -187,7 +187,7 @@ class IntegerPiecewise(IntegerWindowMechanism):
     """The Piecewise Mechanism for devices: reports are cells 0 … cells − 1.
 
     >>> import numpy as np
-    >>> from unpoison.randomness import SystemGenerator
+    >>> from unpoison.mechanisms.randomness import SystemGenerator
     >>> device = IntegerPiecewise(epsilon=1.0)
     >>> cell = device.perturb(np.array([0.5]), SystemGenerator())
     >>> bool(0 <= cell[0] < 4096 and cell[0] == int(cell[0]))
@@ -233,12 +233,3 @@ class IntegerRandomizedResponse(CategoricalMechanism):
     def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
         """Category indices, drawn in integer arithmetic."""
         out[:] = self.integer.draw(values.astype(np.int64) << FRACTION_BITS, rng)
-
-
-def make(name: str, epsilon: float, cells: int | None = None) -> Mechanism:
-    """The mechanism of that name at that budget.
-
-    >>> make("piecewise", 1.0)
-    PiecewiseMechanism(epsilon=1, cells=16384)
-    """
-    return mechanisms[name](epsilon, cells)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from unpoison.mechanisms.base import PERTURB_BLOCK, Mechanism, mechanisms
-from unpoison.mechanisms.drawing import draw_evenly
+from unpoison.mechanisms.direct_counts import draw_evenly
+from unpoison.mechanisms.randomness import Generator
 from unpoison.mechanisms.transition import DiagonalTransition, Transition
-from unpoison.randomness import Generator
 from unpoison.types import FloatArray, IntArray
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from unpoison.mechanisms.base import Mechanism
-from unpoison.mechanisms.drawing import draw_evenly, draw_windows
+from unpoison.mechanisms.direct_counts import draw_evenly, draw_windows
+from unpoison.mechanisms.randomness import Generator
 from unpoison.mechanisms.transition import Transition, WindowTransition
-from unpoison.randomness import Generator
 from unpoison.types import FloatArray, IntArray
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.budgets import Group, dap_groups
 from unpoison.errors import InvalidParameter
-from unpoison.exact import decimal_at_most, exact
 from unpoison.mechanisms.base import MIN_EPSILON
+from unpoison.mechanisms.exact import decimal_at_most, exact
 from unpoison.plan import Plan
-from unpoison.plan_form import DEFAULT_MIN_EPSILON
+from unpoison.plan.budgets import Group, dap_groups
+from unpoison.plan.form import DEFAULT_MIN_EPSILON
 from unpoison.types import FloatArray
 
 MOST_DEPTHS = 5

@@ -15,7 +15,7 @@ from unpoison.filters.joint import Fit, JointCounts, Poison, fit
 from unpoison.plan import Plan
 from unpoison.planner.reference import Reference, attacks_on
 from unpoison.simulation import simulate
-from unpoison.truth import Truth
+from unpoison.simulation.ground_truth import Truth
 from unpoison.types import FloatArray
 
 LEVEL = 0.05

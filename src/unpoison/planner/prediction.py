@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InvalidParameter
-from unpoison.minority import MOST_ATTACKERS
+from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.plan import Plan
 from unpoison.planner.candidates import Candidate
 from unpoison.planner.detection import detectable_share

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta
 
-from unpoison.floor import Inputs, cramer_rao, oracle_floor
 from unpoison.plan import Plan
-from unpoison.population import Population
-from unpoison.truth import Truth
+from unpoison.simulation.ground_truth import Truth
+from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.population import Population
 
 SHAPES = {"Beta(2,5)": (2.0, 5.0), "uniform": (1.0, 1.0), "Beta(5,2)": (5.0, 2.0)}
 NUMBER_CELLS = 512

@@ -9,7 +9,7 @@ import numpy as np
 from unpoison.plan import Plan
 from unpoison.planner.reference import Reference
 from unpoison.protocols.weights import group_weights
-from unpoison.theory import utility_evasive, utility_max
+from unpoison.simulation.theory import utility_evasive, utility_max
 
 SHAPE = "Beta(2,5)"
 EVADING = 0.3

@@ -1,13 +1,13 @@
 """The paper's protocols: which filter on which group, and how groups combine."""
 
-from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.baseline import estimate_baseline
 from unpoison.protocols.dap import aggregate, estimate_dap, estimate_dap_together
-from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.frequency_analysis import FrequencyAnalysis
 from unpoison.protocols.joint import estimate_joint
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.means import MeanAnalysis
+from unpoison.protocols.mean_analysis import MeanAnalysis
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.scheme_analysis import SCHEMES, Analysis
 from unpoison.protocols.tiers import analysis_of
 from unpoison.protocols.weights import combined_variance, group_weights, minimal_variance
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.distribution import Distribution, mixture
-from unpoison.estimate import Byzantine, Estimate, GroupEstimate, Histogram, TierEstimate, numbers
-from unpoison.postprocessing import post_process_named
-from unpoison.protocols.analysis import Analysis
-from unpoison.protocols.trust import Trust, trust_everybody
-from unpoison.protocols.verdict import verdict
-from unpoison.statistic import DISTRIBUTION, Statistic
+from unpoison.estimate import Byzantine, Estimate, GroupEstimate, Histogram, TierEstimate
+from unpoison.estimate.distribution import Distribution, mixture
+from unpoison.estimate.estimate import numbers
+from unpoison.estimate.honest_reports import distribution_of
+from unpoison.estimate.postprocessing import post_process_named
+from unpoison.estimate.statistic import DISTRIBUTION, Statistic
+from unpoison.protocols.scheme_analysis import Analysis
+from unpoison.protocols.scheme_verdict import verdict
+from unpoison.protocols.unfiltered import Trust, trust_everybody
 from unpoison.summary import Summary
-from unpoison.trusted import distribution_of
 from unpoison.types import FloatArray
 
 TierResult = tuple[TierEstimate, list[GroupEstimate]]

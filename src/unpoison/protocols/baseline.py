@@ -6,7 +6,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Estimate
-from unpoison.protocols.analysis import Analysis
+from unpoison.estimate.statistic import Statistic
 from unpoison.protocols.assembly import (
     TierResult,
     assemble,
@@ -14,10 +14,10 @@ from unpoison.protocols.assembly import (
     probing_fit,
     tier_estimate,
 )
-from unpoison.protocols.frequencies import FrequencyAnalysis
+from unpoison.protocols.frequency_analysis import FrequencyAnalysis
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.scheme_analysis import Analysis
 from unpoison.protocols.tiers import analyses
-from unpoison.statistic import Statistic
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
-from unpoison.filters import run_stages
+from unpoison.estimate.statistic import Statistic
+from unpoison.filters.em import run_stages
 from unpoison.plan import Plan
-from unpoison.protocols.analysis import SCHEMES, Analysis
 from unpoison.protocols.assembly import (
     TierResult,
     assemble,
@@ -24,10 +24,10 @@ from unpoison.protocols.assembly import (
     tier_estimate,
 )
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.scheme_analysis import SCHEMES, Analysis
 from unpoison.protocols.tiers import analyses
 from unpoison.protocols.weights import group_weights
 from unpoison.registry import check_name
-from unpoison.statistic import Statistic
 from unpoison.summary import Summary
 
 

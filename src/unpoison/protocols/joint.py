@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.distribution import Distribution, mixture
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import BlindSpot, Byzantine, Estimate
+from unpoison.estimate.distribution import Distribution, mixture
+from unpoison.estimate.statistic import DISTRIBUTION, Statistic
 from unpoison.filters.joint import Intervals
 from unpoison.filters.joint.interval import Interval
 from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, wider
 from unpoison.protocols.options import FilterOptions
-from unpoison.statistic import DISTRIBUTION, Statistic
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 

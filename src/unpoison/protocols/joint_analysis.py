@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.distribution import Distribution
-from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate, numbers
+from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate
+from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.estimate import numbers
+from unpoison.estimate.honest_reports import distribution_of
+from unpoison.estimate.statistic import named
+from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import (
     Choice,
     Fit,
@@ -21,13 +25,10 @@ from unpoison.filters.joint import (
     hidden_range,
     nobody_p_value,
 )
-from unpoison.minority import MOST_ATTACKERS
-from unpoison.protocols.analysis import picture_of
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.scheme_analysis import picture_of
 from unpoison.protocols.weights import group_weights
-from unpoison.statistic import named
 from unpoison.summary import Summary
-from unpoison.trusted import distribution_of
 from unpoison.types import FloatArray
 
 FAR_SIDE = 0.9

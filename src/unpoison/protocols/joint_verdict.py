@@ -9,8 +9,8 @@ from typing import Any
 from unpoison.estimate import BlindSpot, Byzantine
 from unpoison.filters.joint.interval import Interval
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.trust import Trust
-from unpoison.protocols.verdict import listed, readable, with_and_without
+from unpoison.protocols.scheme_verdict import listed, readable, with_and_without
+from unpoison.protocols.unfiltered import Trust
 from unpoison.summary import Summary
 
 ENDS = {"right": "towards the upper end", "left": "towards the lower end"}

@@ -6,19 +6,19 @@ import math
 from dataclasses import dataclass
 
 from unpoison.errors import InvalidParameter
-from unpoison.filters.em import MAX_ITERATIONS
-from unpoison.filters.emf import DEFAULT_SUPPRESSION
-from unpoison.filters.initial_mean import (
+from unpoison.filters.em.emf import DEFAULT_SUPPRESSION
+from unpoison.filters.em.initial_mean import (
     DEFAULT_GAMMA_SUP,
     check_gamma_sup,
     middle_of_inputs,
     pessimistic_mean,
     smoothed_mean,
 )
-from unpoison.filters.probing import SIDE_RULES
+from unpoison.filters.em.loop import MAX_ITERATIONS
+from unpoison.filters.em.probing import SIDE_RULES
+from unpoison.filters.sides import SIDES
 from unpoison.protocols.weights import WEIGHTS
 from unpoison.registry import check_name
-from unpoison.sides import SIDES
 from unpoison.summary import Summary
 
 INITIAL_MEANS = ("middle", "pessimistic", "ems")

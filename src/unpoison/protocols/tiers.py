@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unpoison.errors import NotEnoughData
-from unpoison.protocols.analysis import Analysis
-from unpoison.protocols.frequencies import FrequencyAnalysis
-from unpoison.protocols.means import MeanAnalysis
+from unpoison.protocols.frequency_analysis import FrequencyAnalysis
+from unpoison.protocols.mean_analysis import MeanAnalysis
 from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.scheme_analysis import Analysis
 from unpoison.summary import Summary
 
 

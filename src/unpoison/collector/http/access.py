@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from unpoison.collector.faults import Fault
-from unpoison.collector.service import Collector
+from unpoison.collector.service.collector import Collector
 
 bearer = HTTPBearer(auto_error=False, description="The operator's token.")
 Token = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]

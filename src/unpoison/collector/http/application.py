@@ -9,11 +9,12 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from unpoison._version import __version__
-from unpoison.collector.http import devices, operations, operators
+from unpoison.collector.http import devices, operators
+from unpoison.collector.http import health as operations
 from unpoison.collector.http.errors import add_handlers
 from unpoison.collector.http.guard import Guard
 from unpoison.collector.http.pages import add_pages
-from unpoison.collector.service import Collector
+from unpoison.collector.service.collector import Collector
 
 DESCRIPTION = "Campaigns under local differential privacy that survive colluding poisoners."
 
@@ -21,7 +22,7 @@ DESCRIPTION = "Campaigns under local differential privacy that survive colluding
 def application_of(collector: Collector) -> Guard:
     """The ASGI application of a collector, which it opens and closes.
 
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.campaigns.temporary import scratch_database
     >>> from unpoison.collector.settings import Settings
     >>> with scratch_database() as database:
     ...     application = application_of(Collector(Settings.load(), database, ["a key"]))
@@ -61,7 +62,7 @@ def application_of(collector: Collector) -> Guard:
 def routes_of(guard: Guard) -> FastAPI:
     """The application behind a guard.
 
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.campaigns.temporary import scratch_database
     >>> from unpoison.collector.settings import Settings
     >>> with scratch_database() as database:
     ...     guard = application_of(Collector(Settings.load(), database, ["a key"]))

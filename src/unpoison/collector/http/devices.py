@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from unpoison.collector.campaigns import OPEN_TO_ALL
+from unpoison.collector.campaigns.campaigns import OPEN_TO_ALL
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import address_of, collector_of
+from unpoison.collector.http.device_routes import LeanRoute
 from unpoison.collector.http.errors import responses
-from unpoison.collector.http.lean import LeanRoute
 from unpoison.collector.http.models import (
     Accepted,
     BatchAnswer,

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from unpoison.collector.faults import Fault
-from unpoison.collector.service import Collector
+from unpoison.collector.service.collector import Collector
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -47,7 +47,7 @@ log = logging.getLogger("unpoison.collector")
 class Guard:
     """An ASGI application around another one.
 
-    >>> from unpoison.collector.scratch import scratch_database
+    >>> from unpoison.collector.campaigns.temporary import scratch_database
     >>> from unpoison.collector.settings import Settings
     >>> async def silent(scope, receive, send) -> None: ...
     >>> with scratch_database() as database:

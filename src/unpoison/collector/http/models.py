@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field, StrictBool, StrictInt
 
-from unpoison.collector.campaigns import DEFAULT_MIN_USERS
+from unpoison.collector.campaigns.campaigns import DEFAULT_MIN_USERS
 
 Device = Annotated[
     str,

@@ -12,10 +12,10 @@ from fastapi.responses import FileResponse, JSONResponse
 from sqlalchemy import Connection
 from starlette.background import BackgroundTask
 
-from unpoison.collector.analysis import Question
-from unpoison.collector.campaigns import Campaign, Campaigns, device_plan
+from unpoison.collector.campaigns.campaigns import Campaign, Campaigns, device_plan
+from unpoison.collector.campaigns.export import export
+from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.credentials import hashed
-from unpoison.collector.export import export
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service, Token, need_operator, need_reader
 from unpoison.collector.http.errors import responses
@@ -26,7 +26,7 @@ from unpoison.collector.http.models import (
     InvitesBody,
     OperatorCampaign,
 )
-from unpoison.collector.invitations import issue_invites
+from unpoison.collector.service.estimates import Question
 
 PARQUET = "application/vnd.apache.parquet"
 COMMON = ("unauthorized", "rate-limited", "not-found", "unavailable")

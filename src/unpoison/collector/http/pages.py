@@ -12,7 +12,7 @@ from fastapi.templating import Jinja2Templates
 from unpoison._version import __version__
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service
-from unpoison.collector.service import Collector
+from unpoison.collector.service.collector import Collector
 
 PAGE = Path(__file__).parent.parent / "page"
 templates = Jinja2Templates(PAGE / "templates")

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import xlogy
 
-from unpoison.buckets import MIN_REPORTS, Buckets
 from unpoison.errors import NotEnoughData
+from unpoison.filters.buckets import MIN_REPORTS, Buckets
 from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray

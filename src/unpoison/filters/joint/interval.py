@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import chi2, norm
 
+from unpoison.filters.attacker_share import MOST_ATTACKERS
+from unpoison.filters.em.steps import Smoothed
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import EVEN, Poison
 from unpoison.filters.joint.selection import Choice
 from unpoison.filters.joint.solver import Fit, fit
-from unpoison.filters.steps import Smoothed
-from unpoison.minority import MOST_ATTACKERS
 from unpoison.types import FloatArray
 
 Interval = tuple[float, float]

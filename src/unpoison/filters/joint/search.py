@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import OWN, Poison
 from unpoison.filters.joint.solver import Fit, fit
-from unpoison.minority import MOST_ATTACKERS
 from unpoison.types import FloatArray
 
 FITS = 1e-3

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import ALIKE, EVEN, OWN, Poison
-from unpoison.threads import single_threaded
+from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray, IntArray
 
 FIRST_BARRIER = 100.0

@@ -1,0 +1,170 @@
+"""`unpoison plan --users`: plans beside one another, and the one to take."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import typer
+
+from unpoison.errors import InvalidParameter
+from unpoison.output.progress import progress
+from unpoison.output.tables import print_table
+from unpoison.plan import Plan
+from unpoison.planner import Comparison, Prediction, Setting, attacks_on, candidates, compare
+from unpoison.planner.prediction import MOST_USERS
+from unpoison.planner.reference import SHAPES
+from unpoison.planner.utility import EVADING
+
+HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "blind spot"]
+WIDTH = 100
+
+
+def compared(keys: dict[str, Any], setting: Setting, target_error: float | None) -> Comparison:
+    """All candidates with these keys of a plan, while a bar shows how far it is."""
+    given = {key: value for key, value in keys.items() if value is not None}
+    plans = candidates(**given)
+    with progress(
+        "Comparing plans", sum(setting.collections(each.plan) for each in plans)
+    ) as advance:
+        return compare(plans, setting, target_error, advance)
+
+
+def write(found: Comparison, output: Path | None, plot: Path | None) -> None:
+    """The recommended plan, and the picture."""
+    if plot is not None:
+        from unpoison.output.plots import draw_plans, save
+
+        save(draw_plans(found), plot)
+    if output is not None:
+        found.recommended.candidate.plan.save(output)
+
+
+def check_files(output: Path | None, plot: Path | None) -> None:
+    """Before anything is computed: two files that can be written."""
+    from unpoison.output.plots import FORMATS
+    from unpoison.system.paths import check_output
+
+    check_output(plot, "--plot", FORMATS)
+    if plot is not None and output is not None and plot.resolve() == output.resolve():
+        raise InvalidParameter("outputs", "must be different files", plot.name)
+
+
+def show(found: Comparison) -> None:
+    """The table, what its columns mean, and why one line is recommended."""
+    setting, chosen = found.setting, found.recommended
+    typer.echo(
+        f"Plans for {setting.users:,} users of whom {_percent(setting.tolerate)} may attack "
+        f"(* is recommended):"
+    )
+    rows = [_row(line, line is chosen) for line in found.lines]
+    shown = [place for place, head in enumerate(HEADS) if not _idle(head, found)]
+    heads, *cells = [[row[place] for place in shown] for row in [HEADS, *rows]]
+    print_table(heads, cells)
+    typer.echo("\n" + _meaning(found))
+    typer.echo("\n" + _wrapped(_reason(found)) + "\n")
+    for text in _utilities(found):
+        typer.echo(_wrapped(text, "  "))
+    if found.utilities is not None:
+        typer.echo()
+
+
+def _row(line: Prediction, chosen: bool) -> list[str]:
+    return [
+        f"{line.candidate.plan.min_epsilon:g}{' *' if chosen else ''}",
+        line.candidate.design,
+        f"{line.candidate.reports_a_user:.1f}",
+        _figure(line.error),
+        _figure(line.seen_error),
+        f"{line.price:.2f}",
+        _figure(line.quiet_error),
+        "nobody" if math.isnan(line.detectable) else _percent(line.detectable),
+        _figure(line.blind_spot),
+    ]
+
+
+def _idle(head: str, found: Comparison) -> bool:
+    """Of categories the expected error is the one that was seen."""
+    return head == "seen" and found.recommended.candidate.plan.categorical
+
+
+def _meaning(found: Comparison) -> str:
+    plan, setting = found.recommended.candidate.plan, found.setting
+    share, alone = _percent(setting.tolerate), "k-RR" if plan.categorical else "PM"
+    number = len(SHAPES) * len(attacks_on(plan)) * setting.trials
+    parts = [
+        "shares: how users are spread over the groups.",
+        "reports: how many a user sends, on average.",
+        f"error: {_error(plan)} in {number} simulated collections: values like "
+        f"{', '.join(SHAPES)}; {share} of users attack by {', '.join(attacks_on(plan))}.",
+        "seen: what the error was in these few collections.",
+        f"price: error over that of ungrouped {alone} with nobody attacking.",
+        "quiet: error with nobody attacking.",
+        "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
+        f"blind spot: largest shift that {share} of users could hide by imitating honest reports.",
+    ]
+    shown = [part for part in parts if not _idle(part.partition(":")[0], found)]
+    return "\n".join(_wrapped(part, "  ") for part in shown)
+
+
+def _error(plan: Plan) -> str:
+    if plan.categorical:
+        return "root mean squared error of a frequency by the joint filter"
+    return (
+        "root mean squared error in the units of the values, by the joint filter's own standard "
+        "errors (unless more than twice of that was seen, or less than a third)"
+    )
+
+
+def _reason(found: Comparison) -> str:
+    chosen, target = found.recommended, found.target_error
+    name = f"Recommended: {chosen.candidate.label}"
+    if target is None:
+        return f"{name}, the fewest reports a user with an error within a tenth of the least."
+    if found.met:
+        return f"{name}, the fewest reports a user with an error of at most {target:g}."
+    return (
+        f"{name}. No plan meets the target {target:g}. This one misses it by "
+        f"{_figure(chosen.worst - target)} ({chosen.worst / target:.3g} times as much). "
+        f"{_enough(found.needed_users)}"
+    )
+
+
+def _enough(users: int | None) -> str:
+    if users is None:
+        return (
+            f"No number of users up to {MOST_USERS:,} was found that would do: try a larger "
+            "epsilon, or withstand fewer attackers."
+        )
+    return f"With this plan about {users:,} users would do."
+
+
+def _utilities(found: Comparison) -> list[str]:
+    utilities = found.utilities
+    if utilities is None:
+        return []
+    share = _percent(found.setting.tolerate)
+    return [
+        f"U_max {_figure(utilities.most)}: how far {share} of users move the mean who all send the "
+        "end of the report domain, if nothing is removed.",
+        f"U_eva {_figure(utilities.evasive)}: the same if they spend {_percent(EVADING)} of their "
+        "reports in the middle, to hide their side.",
+    ]
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Lines of a readable length, none of which begins with a percent sign."""
+    held = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = fill(held, WIDTH, subsequent_indent=indent, break_long_words=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _figure(value: float) -> str:
+    """Three digits, without an exponent where there need not be one."""
+    return f"{value:.0f}" if 1000 <= value < 10**9 else f"{value:.3g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,1 @@
+"""Campaigns and what happens in them, as functions of one database transaction."""

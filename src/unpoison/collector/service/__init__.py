@@ -1,0 +1,1 @@
+"""The collector without its network: one server process, and what it does by itself."""

@@ -1,0 +1,154 @@
+"""Many simulated devices that take part in a campaign over HTTP, some of which attack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unpoison.attacks import parse_attack
+from unpoison.client import (
+    Answer,
+    Device,
+    Draw,
+    Enrolment,
+    Exchange,
+    Ledger,
+    Policy,
+    Transport,
+    decoded,
+    submission,
+)
+from unpoison.errors import CollectorRefused
+from unpoison.mechanisms.exact import exact
+from unpoison.plan import Plan
+from unpoison.simulation.ground_truth import Truth
+from unpoison.simulation.inputs import Inputs
+from unpoison.types import FloatArray
+
+THREADS = 16
+BEHIND_A_GATEWAY = 100
+Advance = Callable[[int], None]
+
+
+class Gateway:
+    """What many devices have in common: a connection, and the campaign's description.
+
+    >>> class Collector:
+    ...     asked = 0
+    ...     def exchange(self, method, path, body=None):
+    ...         self.asked += 1
+    ...         return Answer(200, b"{}")
+    >>> collector = Collector()
+    >>> gateway = Gateway(collector)
+    >>> for _ in range(3):
+    ...     answer = gateway.exchange("GET", "/v1/campaigns/k3v9x2m4q7w1")
+    >>> collector.asked
+    1
+    """
+
+    def __init__(self, transport: Exchange) -> None:
+        self.transport = transport
+        self.known: dict[str, Answer] = {}
+
+    def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        """Ask the collector, but for what was read before."""
+        if method != "GET":
+            return self.transport.exchange(method, path, body)
+        if path not in self.known:
+            self.known[path] = self.transport.exchange(method, path, body)
+        return self.known[path]
+
+    def send(self, campaign: str, submissions: Sequence[dict[str, Any]]) -> None:
+        """Hand in what devices have drawn; a refusal of any of it is an error."""
+        body = json.dumps({"submissions": list(submissions)}).encode()
+        answer = decoded(self.exchange("POST", f"/v1/campaigns/{campaign}/reports/batch", body))
+        for result in answer["results"]:
+            if result["status"] != "accepted":
+                raise CollectorRefused(200, result["error"]["code"], result["error"]["message"])
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """Devices with a value and an invite each; those in `attackers` send poison instead.
+
+    Honest ones run the client as a real device does, with a ledger in memory. Attackers enrol like
+    all others, and then send what they like in the group that they were given. Gateways hand in the
+    submissions of a hundred devices at a time.
+
+    >>> plan = Plan.new("piecewise-integer", epsilon=1.0, low=0, high=1)
+    >>> fleet = Fleet(plan, np.array([0.25, 0.75]), np.array([False, True]), "point:C")
+    >>> fleet.truth.mean
+    -0.5
+    """
+
+    plan: Plan
+    values: FloatArray
+    attackers: np.ndarray
+    attack: str
+    seed: int = 1
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What there is to know about the honest devices."""
+        return Truth(self.plan, Inputs(self.plan.normalise(self.values[~self.attackers])))
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What each device allows: just this campaign."""
+        return Policy(
+            low=self.plan.low,
+            high=self.plan.high,
+            categories=self.plan.categories,
+            max_epsilon=self.plan.epsilon,
+            lifetime_epsilon=self.plan.epsilon,
+        )
+
+    def report(
+        self, collector: str, campaign: str, invites: Sequence[str], advance: Advance
+    ) -> None:
+        """Let all devices report, through as many gateways at a time as there are threads."""
+        parts = max(1, len(self.values) // BEHIND_A_GATEWAY)
+
+        def some(devices: np.ndarray) -> None:
+            with Transport(collector) as transport:
+                gateway = Gateway(transport)
+                drawn = [
+                    self._drawn(Device(collector, self.policy, Ledger(None), gateway), each, to)
+                    for each, to in ((int(n), (campaign, invites[n])) for n in devices)
+                ]
+                gateway.send(campaign, drawn)
+            advance(len(devices))
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            shares = np.array_split(np.arange(len(self.values)), parts)
+            for done in [pool.submit(some, share) for share in shares]:
+                done.result()
+
+    def _drawn(self, device: Device, number: int, to: tuple[str, str]) -> dict[str, Any]:
+        """A device's submission; its ledger is forgotten with it."""
+        with device.ledger as ledger:
+            enrolment = device.enrol(*to)
+            if not self.attackers[number]:
+                return submission(device.draw(enrolment, float(self.values[number])))
+            entry = ledger.entry(device.collector, to[0])
+            if entry is None:
+                raise LookupError("a device that has enrolled is in its ledger")
+            cells = self._poison(enrolment, number)
+            draw = Draw(enrolment.ticket, enrolment.groups, cells, enrolment.epsilon)
+            return submission(ledger.record(entry, draw, exact(self.plan.epsilon)))
+
+    def _poison(self, enrolment: Enrolment, number: int) -> tuple[int, ...]:
+        """As many cells as the ticket asks for, where the attack wants them."""
+        attack, rng = parse_attack(self.attack), np.random.default_rng([self.seed, number])
+        cells: list[int] = []
+        for group in enrolment.groups:
+            reports = self.plan.all_groups[group].reports
+            poison = attack.poison(self.truth.target(group), reports, rng)
+            cells += [int(cell) for cell in poison]
+        return tuple(cells)

@@ -1,0 +1,98 @@
+"""Probing: the poisoned side, γ̂ and ŷ, from the group with the smallest ε (Alg. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unpoison.filters.em.emf import GroupCounts
+from unpoison.filters.em.loop import MAX_ITERATIONS, Solution
+from unpoison.filters.em.stages import Stages, run_stages
+from unpoison.filters.sides import SIDES
+from unpoison.registry import check_name
+
+SIDE_RULES = ("variance", "likelihood")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one group says about the attackers, with the evidence for each side.
+
+    >>> import numpy as np
+    >>> nobody = Solution(np.array([0.5, 0.5]), np.zeros(2), np.zeros(1), converged=True)
+    >>> some = Solution(np.array([0.5, 0.25]), np.array([0.0, 0.25]), np.zeros(1), converged=True)
+    >>> Probe("right", {"left": nobody, "right": some}).byzantine_fraction
+    0.25
+    """
+
+    side: str
+    solutions: dict[str, Solution]
+
+    @property
+    def solution(self) -> Solution:
+        """EMF on the side that was chosen."""
+        return self.solutions[self.side]
+
+    @property
+    def byzantine_fraction(self) -> float:
+        """γ̂."""
+        return self.solution.byzantine_fraction
+
+    @property
+    def runs(self) -> list[Solution]:
+        """The EM runs that the side and γ̂ rest on: both sides."""
+        return list(self.solutions.values())
+
+
+def probe(
+    group: GroupCounts,
+    initial_means: dict[str, float],
+    rule: str = "variance",
+    max_iterations: int = MAX_ITERATIONS,
+) -> Probe:
+    """Run EMF with poison on either side, and choose the side by `rule`.
+
+    `variance` is the paper's: the side on which x̂ has the smaller variance. `likelihood` takes the
+    side that explains the counts better; it holds where the variances hardly differ.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> found = probe(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
+    ('right', True)
+    """
+    (found,) = run_stages([probing(group, initial_means, rule)], max_iterations)
+    return found
+
+
+def probing(
+    group: GroupCounts, initial_means: dict[str, float], rule: str = "variance"
+) -> Stages[Probe]:
+    """The same as work that can go on beside other work.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> work = probing(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> run_stages([work])[0].side
+    'right'
+    """
+    left, right = yield [group.emf(group.support(side, initial_means[side])) for side in SIDES]
+    return Probe(SIDES[preferred(left, right, rule)], {"left": left, "right": right})
+
+
+def preferred(first: Solution, second: Solution, rule: str) -> int:
+    """Alg. 3, lines 3-8: 0 if the first of two sides is strictly better by the rule, else 1.
+
+    >>> import numpy as np
+    >>> even = Solution(np.array([0.5, 0.5]), np.zeros(2), np.array([-9.0]), converged=True)
+    >>> steep = Solution(np.array([0.9, 0.1]), np.zeros(2), np.array([-7.0]), converged=True)
+    >>> preferred(even, steep, "variance"), preferred(even, steep, "likelihood")
+    (0, 1)
+    """
+    check_name("side_rule", rule, SIDE_RULES)
+    if rule == "variance":
+        return 0 if first.honest.var() < second.honest.var() else 1
+    return 0 if first.likelihood > second.likelihood else 1

@@ -1,0 +1,112 @@
+"""Stage 1 of DAP: who goes into which group, at random, with sizes as the plan says."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from unpoison.mechanisms.exact import exact
+from unpoison.mechanisms.randomness import Generator, Words, word_source
+from unpoison.plan.budgets import Group
+from unpoison.plan.plan import Plan
+from unpoison.types import IntArray
+
+ROUNDING = 1e-6
+
+
+def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
+    """How many of `users` go into each group: shares of them, each rounded by less than 1.
+
+    >>> group_sizes(Plan.new(epsilon=0.25, low=0, high=1).groups, 10).tolist()
+    [3, 3, 4]
+    """
+    ends = np.floor(np.cumsum([group.share for group in groups]) * users + ROUNDING)
+    ends[-1] = users
+    return np.diff(ends, prepend=0).astype(np.int64)
+
+
+def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """All users at once, as a simulation has them: which ones are in each group of the plan.
+
+    Each tier's users are shuffled and cut into groups of the planned sizes; in the baseline every
+    user is in both groups.
+
+    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> [len(part) for part in partition(plan, np.zeros(9), np.random.default_rng(1))]
+    [3, 3, 3]
+    """
+    members: list[IntArray] = []
+    for tier, each in enumerate(plan.all_tiers):
+        users = rng.permutation(np.flatnonzero(tiers == tier))
+        if plan.protocol == "baseline":
+            members += [users, users]
+        else:
+            ends = np.cumsum(group_sizes(each.groups, len(users)))
+            members += np.split(users, ends[:-1])
+    return members
+
+
+class Seating:
+    """Turns random words into the groups of one tier's users, block by block.
+
+    With equal shares a block is as many users as there are groups, in an order that the words
+    give, so that groups are balanced at all times. With unequal shares a block is one user.
+
+    >>> seating = Seating(Plan.new(epsilon=0.25, low=0, high=1), 0)
+    >>> seating.users, seating.groups(np.array([[30, 10, 20]], dtype=np.uint64)).tolist()
+    (3, [1, 2, 0])
+    """
+
+    def __init__(self, plan: Plan, tier: int) -> None:
+        self.first = plan.tier_groups(tier).start
+        shares = [group.share for group in plan.all_tiers[tier].groups]
+        self.equal = len(set(shares)) == 1
+        self.users = len(shares) if self.equal else 1
+        self.bounds = _word_bounds(shares)
+
+    def groups(self, words: Words) -> IntArray:
+        """The groups of blocks of users, end to end: one row of words a block."""
+        if self.equal:
+            return self.first + np.argsort(words, axis=1).ravel()
+        return self.first + np.searchsorted(self.bounds, words.ravel(), side="right")
+
+
+class GroupAssigner:
+    """Assigns users of one tier as they come, as a table of values does.
+
+    Every user, the first one too, is in a group with the probability of its share, and the answer
+    does not depend on how many users are asked for at once.
+
+    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> groups = GroupAssigner(plan, 0, np.random.default_rng(1)).assign(300)
+    >>> np.bincount(groups).tolist()
+    [100, 100, 100]
+    """
+
+    def __init__(self, plan: Plan, tier: int, rng: Generator) -> None:
+        self.draw = word_source(rng)
+        self.seating = Seating(plan, tier)
+        self.waiting = np.empty(0, dtype=np.int64)
+
+    def assign(self, users: int) -> IntArray:
+        """Groups for the next `users` users."""
+        missing = max(0, users - len(self.waiting))
+        each = self.seating.users
+        blocks = math.ceil(missing / each)
+        words = self.draw(blocks * each).reshape(blocks, each)
+        groups = np.concatenate([self.waiting, self.seating.groups(words)])
+        self.waiting = groups[users:]
+        return groups[:users]
+
+
+def _word_bounds(shares: list[float]) -> np.ndarray:
+    """Where a uniform 64-bit word passes from one group to the next, from exact shares."""
+    total = sum((exact(share) for share in shares), Fraction(0))
+    running = Fraction(0)
+    bounds = []
+    for share in shares[:-1]:
+        running += exact(share)
+        bounds.append(math.floor(running / total * 2**64))
+    return np.array(bounds, dtype=np.uint64)

@@ -1,0 +1,122 @@
+"""How a budget is shared out: groups, tiers, and the promise that nobody spends more than ε."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms.base import check_epsilon
+from unpoison.mechanisms.exact import decimal_at_most, exact, halvings
+
+SHARE_TOLERANCE = 1e-9
+MIN_SHARE = 1e-6
+
+
+@dataclass(frozen=True)
+class Group:
+    """Users who report `reports` times with budget `epsilon` each; `share` of all users.
+
+    >>> Group(epsilon=0.25, reports=4, share=0.5).spent
+    Fraction(1, 1)
+    """
+
+    epsilon: float
+    reports: int
+    share: float
+
+    def __post_init__(self) -> None:
+        check_epsilon("epsilon", self.epsilon)
+        if self.reports < 1:
+            raise InvalidParameter("reports", "must be at least 1", self.reports)
+        if not MIN_SHARE <= self.share <= 1:
+            raise InvalidParameter("share", f"must be in [{MIN_SHARE:g}, 1]", self.share)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a user of this group spends in all, exactly."""
+        return exact(self.epsilon) * self.reports
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Users of one personal budget, and the groups that they are spread over.
+
+    >>> Tier(1.0, (Group(1.0, 1, 0.5), Group(0.5, 3, 0.5))).check("dap")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: groups must spend at most epsilon 1 a user; received 3 x 0.5
+    """
+
+    epsilon: float
+    groups: tuple[Group, ...]
+
+    def check(self, protocol: str) -> None:
+        """No user's total may exceed ε; shares must add up."""
+        check_epsilon("epsilon", self.epsilon)
+        if protocol == "baseline":
+            self._check_baseline()
+        else:
+            self._check_dap()
+
+    def _check_dap(self) -> None:
+        for group in self.groups:
+            if group.spent > exact(self.epsilon):
+                rule = f"must spend at most epsilon {self.epsilon:g} a user"
+                raise InvalidParameter("groups", rule, f"{group.reports} x {group.epsilon:g}")
+        if abs(sum(group.share for group in self.groups) - 1) > SHARE_TOLERANCE:
+            shares = [group.share for group in self.groups]
+            raise InvalidParameter("groups", "must have shares that add up to 1", shares)
+        budgets = [group.epsilon for group in self.groups]
+        if budgets != sorted(budgets, reverse=True):
+            raise InvalidParameter("groups", "must be in order of falling epsilon", budgets)
+
+    def _check_baseline(self) -> None:
+        if len(self.groups) != 2 or any(g.reports != 1 or g.share != 1 for g in self.groups):
+            rule = "must be two with one report and share 1 each in the baseline"
+            raise InvalidParameter("groups", rule, len(self.groups))
+        if sum(group.spent for group in self.groups) > exact(self.epsilon):
+            budgets = [group.epsilon for group in self.groups]
+            rule = f"must spend at most epsilon {self.epsilon:g} a user together"
+            raise InvalidParameter("groups", rule, budgets)
+        if self.groups[0].epsilon < self.groups[1].epsilon:
+            raise InvalidParameter("groups", "must have the larger epsilon first", "the smaller")
+
+
+def dap_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
+    """Equal-sized groups with budgets ε, ε/2, …, ε0 (Section V-A, for any ratio).
+
+    >>> [(g.epsilon, g.reports) for g in dap_groups(1.5, 0.0625)][-2:]
+    [(0.09375, 16), (0.0625, 24)]
+    >>> dap_groups(0.3, 0.1)[-1].reports
+    3
+    """
+    _check_budgets(epsilon, min_epsilon)
+    whole, smallest = exact(epsilon), exact(min_epsilon)
+    count = halvings(whole, smallest)
+    halves = [decimal_at_most(whole / 2**step) for step in range(count)]
+    budgets = [max(each, min_epsilon) for each in halves] + [min_epsilon]
+    share = 1 / (count + 1)
+    return tuple(Group(each, math.floor(whole / exact(each)), share) for each in budgets)
+
+
+def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
+    """The baseline's two reports of every user: ε_β = ε − ε_α, then ε_α (Section IV).
+
+    >>> [g.epsilon for g in baseline_groups(2.0, 0.0625)]
+    [1.9375, 0.0625]
+    """
+    _check_budgets(epsilon, min_epsilon)
+    rest = exact(epsilon) - exact(min_epsilon)
+    if rest < exact(min_epsilon):
+        rule = "must be at most half of epsilon in the baseline"
+        raise InvalidParameter("min_epsilon", rule, min_epsilon)
+    return (Group(decimal_at_most(rest), 1, 1.0), Group(min_epsilon, 1, 1.0))
+
+
+def _check_budgets(epsilon: float, min_epsilon: float) -> None:
+    check_epsilon("epsilon", epsilon)
+    check_epsilon("min_epsilon", min_epsilon)
+    if min_epsilon > epsilon:
+        raise InvalidParameter("min_epsilon", f"must be at most epsilon {epsilon:g}", min_epsilon)

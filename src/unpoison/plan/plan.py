@@ -1,0 +1,273 @@
+"""The Plan: what everybody agrees on before collection.
+
+The same frozen value drives the client, the simulator, the collector, the file tools and the
+estimators. Short plans expand to the full form, in which they are saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InvalidFile, InvalidParameter
+from unpoison.mechanisms import Mechanism, make, mechanisms
+from unpoison.mechanisms.exact import exact
+from unpoison.plan.budgets import Group, Tier
+from unpoison.plan.form import (
+    KEYS,
+    category_names,
+    cells_of,
+    groups_of,
+    number,
+    once_each,
+    refuse_unknown,
+    tier_dict,
+    tiers_of,
+)
+from unpoison.registry import check_name
+from unpoison.types import FloatArray
+
+PROTOCOLS = ("dap", "baseline")
+MIN_CATEGORIES = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Mechanism, budgets, groups and value range of one collection.
+
+    >>> plan = Plan.new(mechanism="piecewise", epsilon=0.25, low=0, high=86400)
+    >>> [(group.epsilon, group.reports) for group in plan.groups]
+    [(0.25, 1), (0.125, 2), (0.0625, 4)]
+    >>> Plan.from_json(plan.to_json()) == plan
+    True
+    """
+
+    mechanism: str
+    epsilon: float
+    groups: tuple[Group, ...]
+    low: float | None = None
+    high: float | None = None
+    categories: tuple[str, ...] | None = None
+    protocol: str = "dap"
+    cells: int = 0
+    tiers: tuple[Tier, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("protocol", self.protocol, PROTOCOLS)
+        self._check_domain()
+        object.__setattr__(self, "cells", self._checked_cells())
+        main = Tier(self.epsilon, self.groups)
+        main.check(self.protocol)
+        for tier in self.tiers:
+            self._check_tier(tier)
+        _ = self.group_mechanisms
+
+    @classmethod
+    def new(
+        cls,
+        mechanism: str = "piecewise",
+        epsilon: float = 1.0,
+        min_epsilon: float | None = None,
+        **keys: Any,
+    ) -> Plan:
+        """A plan from the keys of the short form."""
+        given = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon, **keys}
+        return cls.from_dict({key: value for key, value in given.items() if value is not None})
+
+    @classmethod
+    def from_dict(cls, keys: Mapping[str, Any]) -> Plan:
+        """A plan from a short or full form; unknown keys are errors."""
+        if not isinstance(keys, Mapping):
+            raise InvalidParameter("plan", "must be a JSON object", type(keys).__name__)
+        refuse_unknown(keys, KEYS, "plan")
+        for required in ("mechanism", "epsilon"):
+            if required not in keys:
+                raise InvalidParameter("plan", f"needs the key {required!r}", sorted(keys))
+        epsilon = number(keys, "epsilon")
+        protocol = str(keys.get("protocol", "dap"))
+        categories = keys.get("categories")
+        return cls(
+            mechanism=str(keys["mechanism"]),
+            epsilon=epsilon,
+            groups=groups_of(keys, epsilon, protocol),
+            low=number(keys, "low") if "low" in keys else None,
+            high=number(keys, "high") if "high" in keys else None,
+            categories=None if categories is None else category_names(categories),
+            protocol=protocol,
+            cells=cells_of(keys),
+            tiers=tiers_of(keys.get("tiers", ()), protocol),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The full form, with keys that do not apply left out."""
+        full: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "protocol": self.protocol,
+            "epsilon": self.epsilon,
+            "min_epsilon": self.min_epsilon,
+            "low": self.low,
+            "high": self.high,
+            "categories": list(self.categories) if self.categories else None,
+            "cells": None if self.categories else self.cells,
+            "groups": [asdict(group) for group in self.groups],
+            "tiers": [tier_dict(tier) for tier in self.tiers] or None,
+        }
+        return {key: value for key, value in full.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """A plan from its JSON text."""
+        try:
+            keys = json.loads(text, object_pairs_hook=once_each)
+        except InvalidParameter:
+            raise
+        except (ValueError, RecursionError) as fault:
+            raise InvalidParameter("plan", "must be JSON", str(fault)) from None
+        return cls.from_dict(keys)
+
+    def to_json(self) -> str:
+        """The full form as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidFile(path, f"cannot be read as a plan ({fault})") from None
+        try:
+            return cls.from_json(text)
+        except InvalidParameter as fault:
+            raise InvalidFile(path, str(fault)) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the full form to a file, whole or not at all."""
+        from unpoison.system.atomic_files import whole_file
+
+        with whole_file(path) as file:
+            file.write((self.to_json() + "\n").encode())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the full form: equal plans, and only those, have equal fingerprints."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def min_epsilon(self) -> float:
+        """The smallest budget of a group: ε0 (ε_α in the baseline)."""
+        return min(group.epsilon for group in self.groups)
+
+    @property
+    def all_tiers(self) -> tuple[Tier, ...]:
+        """The plan's own tier, then those for smaller personal budgets."""
+        return (Tier(self.epsilon, self.groups), *self.tiers)
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """Every group in the order that reports number them: tier by tier."""
+        return tuple(group for tier in self.all_tiers for group in tier.groups)
+
+    @cached_property
+    def group_mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanism of each group, at its budget."""
+        return tuple(make(self.mechanism, g.epsilon, self.cells) for g in self.all_groups)
+
+    @property
+    def categorical(self) -> bool:
+        """Whether values are categories rather than numbers."""
+        return mechanisms[self.mechanism].categorical
+
+    def tier_groups(self, tier: int) -> range:
+        """The numbers of the groups of one tier."""
+        sizes = [len(each.groups) for each in self.all_tiers]
+        first = sum(sizes[:tier])
+        return range(first, first + sizes[tier])
+
+    def tier_of(self, group: int) -> int:
+        """The tier that a group belongs to."""
+        tiers = range(len(self.all_tiers))
+        return next(tier for tier in tiers if group in self.tier_groups(tier))
+
+    def tier_for_budget(self, budget: float) -> int | None:
+        """The tier with the largest ε that a personal budget allows, if there is one."""
+        allowed = [(t.epsilon, i) for i, t in enumerate(self.all_tiers) if t.epsilon <= budget]
+        return max(allowed)[1] if allowed else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The value range in natural units; of categories, their first and last number."""
+        if self.low is None or self.high is None:
+            return 0.0, float(self.cells - 1)
+        return self.low, self.high
+
+    def normalise(self, values: FloatArray) -> FloatArray:
+        """Natural units to the mechanism's input domain; categories are numbers already."""
+        if self.categories is not None:
+            return np.asarray(values, dtype=np.float64)
+        (low, high), mechanism = self.bounds, self.group_mechanisms[0]
+        share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
+        width = mechanism.input_high - mechanism.input_low
+        return np.asarray(mechanism.input_low + np.clip(share, 0.0, 1.0) * width)
+
+    def normalise_one(self, value: float) -> float:
+        """One natural value in the mechanism's input domain."""
+        return float(self.normalise(np.array([value]))[0])
+
+    def natural(self, inputs: float) -> float:
+        """A normalised value in natural units."""
+        (low, high), mechanism = self.bounds, self.group_mechanisms[0]
+        share = (inputs - mechanism.input_low) / (mechanism.input_high - mechanism.input_low)
+        return low + share * (high - low)
+
+    @property
+    def unit(self) -> float:
+        """How many natural units one normalised unit is."""
+        return self.natural(1.0) - self.natural(0.0)
+
+    def _check_domain(self) -> None:
+        if self.categorical:
+            self._check_categories()
+        elif self.categories is not None:
+            raise InvalidParameter("categories", "go with k-rr only", self.mechanism)
+        elif self.low is None or self.high is None:
+            raise InvalidParameter("plan", "needs the value range low and high", self.mechanism)
+        elif not 0 < self.high - self.low < math.inf:
+            rule = "must be below high, by a finite difference"
+            raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
+
+    def _check_categories(self) -> None:
+        if self.low is not None or self.high is not None:
+            raise InvalidParameter("low and high", "do not go with categories", self.mechanism)
+        if self.categories is None:
+            raise InvalidParameter("plan", "needs categories", self.mechanism)
+        if len(self.categories) < MIN_CATEGORIES:
+            raise InvalidParameter("categories", "must be at least 2", len(self.categories))
+        repeated = [name for name, times in Counter(self.categories).items() if times > 1]
+        if repeated:
+            raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
+
+    def _checked_cells(self) -> int:
+        if self.categories is None:
+            return self.cells or mechanisms[self.mechanism].default_cells
+        if self.cells not in (0, len(self.categories)):
+            raise InvalidParameter("cells", "must be the number of categories", self.cells)
+        return len(self.categories)
+
+    def _check_tier(self, tier: Tier) -> None:
+        tier.check(self.protocol)
+        budgets = [each.epsilon for each in self.all_tiers]
+        if exact(tier.epsilon) >= exact(self.epsilon):
+            raise InvalidParameter("tiers", "must have epsilon below the plan's", tier.epsilon)
+        if budgets.count(tier.epsilon) > 1:
+            raise InvalidParameter("tiers", "must have different epsilon", tier.epsilon)

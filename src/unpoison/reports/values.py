@@ -1,0 +1,181 @@
+"""Raw values on their way to reports: checked against the plan, categories turned into numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import InvalidParameter, InvalidValue
+from unpoison.plan import Plan
+from unpoison.types import FloatArray, IntArray
+
+ARROW_ROWS = 2**13
+"""From how many values on it is worth importing pyarrow to tell which are the same."""
+
+
+COLUMNS = {"pyarrow": ("Array", "ChunkedArray"), "pandas": ("Series", "Index")}
+"""Kinds of columns that pyarrow knows, by the module that has them."""
+
+
+MISSING = frozenset(("None", "nan", "NaN", "NaT", "<NA>"))
+"""How missing values print."""
+
+
+def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
+    """The tier of each user: the largest ε that the personal budget allows.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1, tiers=[{"epsilon": 0.25}])
+    >>> tiers_of(plan, 3, budgets=[1.5, 0.25, 0.75]).tolist()
+    [0, 1, 1]
+    """
+    if budgets is None:
+        return np.zeros(users, dtype=np.int64)
+    try:
+        budgets = np.asarray(budgets, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("budgets", "must be numbers", type(budgets).__name__) from None
+    if budgets.shape != (users,):
+        raise InvalidParameter("budgets", f"must be one a user, {users}", budgets.shape)
+    found = {float(each): plan.tier_for_budget(float(each)) for each in np.unique(budgets)}
+    tiers = [found[float(each)] if not np.isnan(each) else None for each in budgets]
+    if None in tiers:
+        smallest = min(tier.epsilon for tier in plan.all_tiers)
+        rule = f"budgets must be at least the smallest tier's epsilon {smallest:g}"
+        raise InvalidValue(rule, "less, or not a number", tiers.index(None) + 1)
+    return np.array(tiers, dtype=np.int64)
+
+
+def checked_values(plan: Plan, values: Any) -> FloatArray:
+    """Values as floats, all within the plan's range; a fault is placed, but never repeated.
+
+    >>> checked_values(Plan.new(epsilon=0.25, low=0, high=9), [3, float("nan")])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidValue: row 2: values must be numbers in [0, 9]; received not a number
+    """
+    if plan.categories is not None:
+        return _category_numbers(plan.categories, values)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("values", "must be numbers", type(values).__name__) from None
+    if numbers.ndim != 1:
+        raise InvalidParameter("values", "must be one column", f"{numbers.ndim} dimensions")
+    low, high = plan.bounds
+    outside = ~((numbers >= low) & (numbers <= high))
+    if outside.any():
+        row = int(outside.argmax())
+        rule = f"must be numbers in [{low:g}, {high:g}]"
+        raise InvalidValue(f"values {rule}", fault_kind(numbers[row], low), row + 1)
+    return numbers
+
+
+def fault_kind(value: float, low: float) -> str:
+    """What is wrong with a value, in words that do not give it away.
+
+    >>> fault_kind(float("inf"), low=0.0), fault_kind(-3.0, low=0.0)
+    ('an infinity', 'a value below low')
+    """
+    if np.isnan(value):
+        return "not a number"
+    if np.isinf(value):
+        return "an infinity"
+    return "a value below low" if value < low else "a value above high"
+
+
+def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
+    """The number of each value's category: the one that is called what the value prints as.
+
+    Each distinct value is looked up once; the last place, -1, is for missing ones.
+    """
+    numbers: dict[str | None, float] = {name: float(at) for at, name in enumerate(categories)}
+    places, distinct = _distinct(values)
+    found = [numbers.get(_text(each), np.nan) for each in distinct]
+    column: FloatArray = np.array([*found, np.nan])[places]
+    unknown = np.isnan(column)
+    if unknown.any():
+        row = int(unknown.argmax()) + 1
+        raise InvalidValue("values must be categories of the plan", "another", row)
+    return column
+
+
+def _text(value: object) -> str | None:
+    """What a value prints as; nothing if it is missing, whatever categories are called."""
+    if isinstance(value, str):
+        return value
+    text = str(value)
+    return None if text in MISSING else text
+
+
+def _distinct(values: Any) -> tuple[Any, list[Any]]:
+    """Where each value stands among some that hold all distinct ones, and those."""
+    if _is_column(values):
+        return _by_arrow(values) or _distinct(np.asarray(values))
+    whole = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
+    column = values if whole else _objects(values)
+    if column.ndim != 1:
+        raise InvalidParameter("values", "must be one column", f"{column.ndim} dimensions")
+    found = None
+    if len(column) >= ARROW_ROWS:
+        fixed = column.dtype.kind in "biufU" and column.itemsize > 0
+        found = _by_bytes(column) if fixed else _by_arrow(column)
+    return found or (slice(len(column)), column.tolist())
+
+
+def _is_column(values: Any) -> bool:
+    """Whether values are a column of a module that must have been imported to make it."""
+    modules = {name: sys.modules.get(name) for name in COLUMNS}
+    kinds = [getattr(modules[name], kind, ()) for name in COLUMNS for kind in COLUMNS[name]]
+    return isinstance(values, tuple(kinds))
+
+
+def _objects(values: Any) -> np.ndarray:
+    """Values as they are, each by itself; masked ones are None."""
+    if np.ma.isMaskedArray(values):
+        values = values.tolist()
+    try:
+        return np.asarray(values, dtype=object)
+    except (TypeError, ValueError):
+        raise InvalidParameter("values", "must be one column", type(values).__name__) from None
+
+
+def _by_bytes(column: np.ndarray) -> tuple[Any, list[Any]]:
+    """Values that all have the same number of bytes are the same where these are."""
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(column))
+    size = pa.binary(column.itemsize)
+    rows = pa.FixedSizeBinaryArray.from_buffers(size, len(column), [None, data])
+    found = rows.dictionary_encode()
+    distinct = np.frombuffer(b"".join(found.dictionary.to_pylist()), dtype=column.dtype)
+    return found.indices.to_numpy(), distinct.tolist()
+
+
+def _by_arrow(column: Any) -> tuple[Any, list[Any]] | None:
+    """Text and whole numbers; nothing if there is anything else."""
+    import pyarrow as pa
+
+    try:
+        found = _encoded(column)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    if found is None:
+        return None
+    return found.indices.fill_null(-1).to_numpy(), found.dictionary.to_pylist()
+
+
+def _encoded(column: Any) -> Any:
+    """A column's dictionary form, if it is of a type whose values print as in Python."""
+    import pyarrow as pa
+
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = pa.array(column, from_pandas=True)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    exact = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
+    if not any(is_kind(column.type) for is_kind in exact):
+        return None
+    found = column.dictionary_encode()
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

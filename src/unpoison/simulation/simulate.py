@@ -1,0 +1,71 @@
+"""Simulated collections: honest users, colluding attackers, and the truth beside the Summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from unpoison.attacks import Attack, parse_attack
+from unpoison.errors import InvalidParameter
+from unpoison.plan import Plan
+from unpoison.simulation.direct_counts import draw_collection
+from unpoison.simulation.ground_truth import Simulation
+from unpoison.simulation.population import Population
+from unpoison.simulation.users import Crowd
+
+__all__ = ["Crowd", "Simulation", "checked_attack", "simulate"]
+
+Advance = Callable[[int], None]
+
+
+def simulate(
+    plan: Plan,
+    values: Any,
+    attack: str | Attack = "none",
+    byzantine_fraction: float = 0.25,
+    rng: np.random.Generator | None = None,
+    *,
+    budgets: Any = None,
+    shared_poison: bool = True,
+    advance: Advance | None = None,
+) -> Simulation:
+    """Collect from `values` (one a user, natural units), a share of whom attack.
+
+    The truth is about those who do not. In the baseline, attackers send the same value in
+    both reports, as the paper assumes, unless `shared_poison` is off. `advance` is told how many
+    users have been done. If `values` is a `Population`, counts are drawn directly, in a time that
+    does not grow with the number of users.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.linspace(0, 1, 10_000), "point:C", 0.1, np.random.default_rng(1))
+    >>> run.summary.total_users, round(run.truth, 2)
+    (10000.0, 0.5)
+    """
+    chosen, rng = checked_attack(plan, attack, byzantine_fraction), rng or np.random.default_rng()
+    told = advance or (lambda users: None)
+    if isinstance(values, Population):
+        if budgets is not None:
+            raise InvalidParameter("budgets", "cannot go with a population", "both")
+        run = draw_collection(plan, values, chosen, byzantine_fraction, rng)
+        told(values.users)
+        return run
+    crowd = Crowd.draw(plan, values, chosen, byzantine_fraction, rng, budgets, shared_poison)
+    return crowd.simulation(told)
+
+
+def checked_attack(plan: Plan, attack: str | Attack, byzantine_fraction: float) -> Attack:
+    """The attack, if there can be such a share of attackers on such a plan.
+
+    >>> checked_attack(Plan.new(epsilon=0.25, low=0, high=1), "point:C", 0.5)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: byzantine_fraction must be in [0, 1/2): more ...
+    """
+    if not 0 <= byzantine_fraction < 0.5:
+        rule = "must be in [0, 1/2): more attackers than that outvote the honest users"
+        raise InvalidParameter("byzantine_fraction", rule, byzantine_fraction)
+    chosen = parse_attack(attack)
+    chosen.check_fits(plan.group_mechanisms[0], plan.categories or ())
+    return chosen

@@ -1,0 +1,131 @@
+"""Simulated users one by one: who attacks, who is in which group, and what each sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unpoison.attacks import Attack, parse_attack
+from unpoison.errors import InvalidParameter
+from unpoison.plan import Plan
+from unpoison.plan.assignment import partition
+from unpoison.reports.perturbation import perturb_group
+from unpoison.reports.values import checked_values, tiers_of
+from unpoison.simulation.ground_truth import Simulation, Truth
+from unpoison.simulation.inputs import Inputs
+from unpoison.summary.binning import Binner
+from unpoison.types import FloatArray, IntArray
+
+USERS_AT_ONCE = 2**15
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Users with their groups and roles drawn; `members[t]` are the users of group t.
+
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> crowd = Crowd.draw(plan, np.full(100, 0.25), "point:C", 0.2, np.random.default_rng(1))
+    >>> int(crowd.attackers.sum()), [len(users) for users in crowd.members], crowd.truth.mean
+    (20, [50, 50], -0.5)
+    """
+
+    plan: Plan
+    inputs: FloatArray
+    attack: Attack
+    attackers: np.ndarray
+    tiers: IntArray
+    members: list[IntArray]
+    streams: list[np.random.Generator]
+    poison_seeds: list[int]
+    shared_poison: bool
+
+    @classmethod
+    def draw(
+        cls,
+        plan: Plan,
+        values: Any,
+        attack: str | Attack,
+        byzantine_fraction: float,
+        rng: np.random.Generator,
+        budgets: Any = None,
+        shared_poison: bool = True,
+    ) -> Crowd:
+        """Choose at random who attacks and who is in which group."""
+        attack = parse_attack(attack)
+        inputs = plan.normalise(checked_values(plan, values))
+        if len(inputs) < len(plan.all_groups):
+            raise InvalidParameter("values", "must be at least one a group", len(inputs))
+        streams = rng.spawn(len(plan.all_groups) + 2)
+        attackers = np.zeros(len(inputs), dtype=bool)
+        count = round(byzantine_fraction * len(inputs)) if attack.active else 0
+        attackers[streams[-1].permutation(len(inputs))[:count]] = True
+        tiers = tiers_of(plan, len(inputs), budgets)
+        members = partition(plan, tiers, streams[-2])
+        seeds = streams[-1].integers(2**63, size=len(members)).tolist()
+        return cls(
+            plan, inputs, attack, attackers, tiers, members, streams[:-2], seeds, shared_poison
+        )
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What there is to know about the honest users."""
+        return Truth(self.plan, Inputs(self.inputs[~self.attackers]))
+
+    def reports(self) -> Iterator[tuple[int, FloatArray, int]]:
+        """(group, reports, users done) chunk by chunk: honest users first, then the attackers."""
+        for group in range(len(self.members)):
+            for reports, users in self.honest_reports(group):
+                yield group, reports, users
+            yield group, self.poison(group), self.attackers_in(group)
+
+    def honest_reports(self, group: int) -> Iterator[tuple[FloatArray, int]]:
+        """What the honest users of a group send, chunk by chunk, and how many they are."""
+        members = self.members[group]
+        honest = self.inputs[members[~self.attackers[members]]]
+        for first in range(0, len(honest), USERS_AT_ONCE):
+            chunk = honest[first : first + USERS_AT_ONCE]
+            yield perturb_group(self.plan, group, chunk, self.streams[group]), len(chunk)
+
+    def attackers_in(self, group: int) -> int:
+        """How many of a group attack."""
+        return int(self.attackers[self.members[group]].sum())
+
+    def simulation(self, advance: Callable[[int], None]) -> Simulation:
+        """All reports counted, with truth and floor."""
+        honest, poison = Binner(self.plan), Binner(self.plan)
+        for group in range(len(self.members)):
+            for reports, users in self.honest_reports(group):
+                honest.add_group(group, reports)
+                advance(users)
+            poison.add_group(group, self.poison(group))
+            advance(self.attackers_in(group))
+        people = [len(users) - self.attackers_in(g) for g, users in enumerate(self.members)]
+        return self.truth.beside(
+            honest.summary(),
+            poison.summary(),
+            float(self.attackers.mean()),
+            np.array(people, dtype=np.float64),
+            self.tiers[~self.attackers],
+        )
+
+    def poison(self, group: int) -> FloatArray:
+        """What the attackers of a group send, as often as its honest users.
+
+        In the baseline with shared poison, the second report repeats the value of the first,
+        unless the attack is one that goes by the group.
+        """
+        count = self.attackers_in(group) * self.plan.all_groups[group].reports
+        if not count:
+            return np.empty(0)
+        shared = self.shared_poison and not self.attack.by_group
+        repeats = self.plan.protocol == "baseline" and shared and group % 2 == 1
+        source = group - 1 if repeats else group
+        target, own = self.truth.target(source), self.truth.target(group)
+        reports = self.attack.poison(
+            target, count, np.random.default_rng(self.poison_seeds[source])
+        )
+        return own.report(own.mechanism.place(target.position_of(reports))) if repeats else reports

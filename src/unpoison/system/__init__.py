@@ -1,0 +1,1 @@
+"""What the operating system gives: paths, files written whole, cores, threads of linear algebra."""

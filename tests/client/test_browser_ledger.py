@@ -1,0 +1,220 @@
+"""The browser's client and its ledger: nothing is drawn twice, overspent or sent unrecorded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.browser import browser_fixture
+from support.browser_client import (
+    ATTEMPTS,
+    WHOLE,
+    collector_fixture,
+    context_fixture,
+    finish,
+    ledger,
+    open_page,
+    page_fixture,
+    policy,
+    report,
+    start,
+    write_ledger,
+)
+from support.scripted_collector import Fault, LyingCollector, Request
+from unpoison import Plan
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+browser = browser_fixture()
+collector = collector_fixture()
+context = context_fixture()
+page = page_fixture()
+
+
+def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
+    page: Page, collector: LyingCollector
+) -> None:
+    collector.plan = Plan.new("piecewise-integer", 0.1, 0.1, low=0, high=86400)
+    own = policy(lifetimeEpsilon=0.3)
+    spent = [report(page, campaign=name, policy=own)["spent"] for name in ("one", "two", "three")]
+    assert spent == ["0.1", "0.2", "0.3"]
+    assert report(page, campaign="four", policy=own)["code"] == "budget-exceeded"
+    assert len(collector.sent("POST tickets")) == 3
+    assert "four" not in ledger(page)
+
+
+def test_the_smaller_tier_is_taken_where_the_lifetime_s_rest_asks_for_it(
+    page: Page, collector: LyingCollector
+) -> None:
+    own = policy(lifetimeEpsilon=1.5)
+    receipts = [report(page, campaign=name, policy=own) for name in ("one", "two")]
+    assert [each["spent"] for each in receipts] == ["1", "1.5"]
+    assert [request.json["tier"] for request in collector.sent("POST tickets")] == [0, 1]
+
+
+def test_a_campaign_that_asks_for_too_much_is_refused(
+    page: Page, collector: LyingCollector
+) -> None:
+    assert report(page, policy=policy(maxEpsilon=0.4))["code"] == "budget-exceeded"
+    assert collector.asked() == ["GET k3v9"]
+
+
+def test_cells_that_were_drawn_are_not_sent_under_a_stricter_policy(
+    page: Page, collector: LyingCollector
+) -> None:
+    collector.faults = {"POST reports": [Fault()] * ATTEMPTS}
+    report(page)
+    assert report(page, policy=policy(maxEpsilon=0.5))["code"] == "budget-exceeded"
+    assert len(collector.sent("POST reports")) == ATTEMPTS
+
+
+def meeting(route: str, parties: int) -> Callable[[Request], object]:
+    """Holds the answers to a route back until all parties have asked."""
+    barrier = threading.Barrier(parties, timeout=20)
+    return lambda request: barrier.wait() if request.route == route else None
+
+
+def test_two_tabs_report_to_one_campaign_as_one_device(
+    context: BrowserContext, collector: LyingCollector
+) -> None:
+    collector.before_answer = meeting("POST tickets", 2)
+    tabs = [open_page(context, collector) for _ in range(2)]
+    for tab, value in zip(tabs, (1.0, 80_000.0), strict=True):
+        start(tab, value=value)
+    assert [finish(tab)["reports"] for tab in tabs] == [4, 4]
+    assert len({request.json["device"] for request in collector.sent("POST tickets")}) == 1
+    assert len({request.body for request in collector.sent("POST reports")}) == 1
+
+
+def test_a_tab_that_is_late_sends_what_another_has_drawn(
+    context: BrowserContext, collector: LyingCollector
+) -> None:
+    """The second ticket is held back until the first report is on its way, and that until both."""
+    tickets, on_its_way = iter((True, False)), threading.Event()
+    together = meeting("POST reports", 2)
+
+    def hold(request: Request) -> None:
+        if request.route == "POST reports":
+            on_its_way.set()
+        elif request.route == "POST tickets" and not next(tickets):
+            on_its_way.wait(20)
+        together(request)
+
+    collector.before_answer = hold
+    tabs = [open_page(context, collector) for _ in range(2)]
+    for tab, value in zip(tabs, (1.0, 80_000.0), strict=True):
+        start(tab, value=value)
+    assert [finish(tab)["reports"] for tab in tabs] == [4, 4]
+    assert len(collector.sent("POST reports")) == 2
+    assert len({request.body for request in collector.sent("POST reports")}) == 1
+
+
+def test_a_tab_that_is_later_still_finds_the_campaign_reported_to(
+    context: BrowserContext, collector: LyingCollector
+) -> None:
+    """The plan that the one tab asks for is held back until the other tab has reported."""
+    held_back, done = iter((True, False)), threading.Event()
+    collector.before_answer = lambda request: (
+        request.route == "GET k3v9" and next(held_back) and done.wait(20)
+    )
+    late, other = (open_page(context, collector) for _ in range(2))
+    start(late, value=80_000.0)
+    while not collector.asked():
+        late.wait_for_timeout(10)
+    assert report(other)["already"] is False
+    done.set()
+    assert finish(late)["already"] is True
+    assert collector.asked() == ["GET k3v9", *WHOLE]
+
+
+def test_two_tabs_cannot_overspend_together(
+    context: BrowserContext, collector: LyingCollector
+) -> None:
+    collector.before_answer = meeting("POST tickets", 2)
+    tabs = [open_page(context, collector) for _ in range(2)]
+    for tab, campaign in zip(tabs, ("one", "two"), strict=True):
+        start(tab, campaign=campaign, policy=policy(lifetimeEpsilon=1.4))
+    outcomes = [finish(tab) for tab in tabs]
+    assert sorted(each.get("code", "done") for each in outcomes) == ["budget-exceeded", "done"]
+    assert len(collector.sent("POST reports")) == 1
+
+
+def test_two_calls_on_a_page_draw_once(page: Page, collector: LyingCollector) -> None:
+    collector.before_answer = meeting("POST tickets", 2)
+    start(page)
+    page.evaluate("() => { window.first = window.outcome; }")
+    start(page, value=1.0)
+    assert page.evaluate("() => window.first")["reports"] == finish(page)["reports"] == 4
+    assert len({request.body for request in collector.sent("POST reports")}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "no",
+        "null",
+        '{"version": 2, "campaigns": {}}',
+        '{"version": 1, "campaigns": []}',
+        '{"version": 1, "campaigns": {"other": {"epsilon": "much"}}}',
+    ],
+)
+def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    page: Page, collector: LyingCollector, text: str
+) -> None:
+    write_ledger(page, text)
+    assert report(page)["code"] == "storage"
+    assert collector.asked() == []
+
+
+FULL = """(word) => {
+    const put = IDBObjectStore.prototype.put;
+    IDBObjectStore.prototype.put = function (text, key) {
+        const request = put.call(this, text, key);
+        if (text.includes(word)) this.transaction.abort();
+        return request;
+    };
+}"""
+
+
+@pytest.mark.parametrize(("word", "asked"), [("device", 1), ("values", 2)])
+def test_nothing_is_sent_that_could_not_be_written_down(
+    page: Page, collector: LyingCollector, word: str, asked: int
+) -> None:
+    page.evaluate(FULL, word)
+    assert report(page)["code"] == "storage"
+    assert collector.asked() == WHOLE[:asked]
+    assert word not in str(ledger(page))
+
+
+def test_without_a_database_nothing_is_asked(page: Page, collector: LyingCollector) -> None:
+    page.evaluate("() => { IDBFactory.prototype.open = () => { throw new DOMException(); }; }")
+    assert report(page)["code"] == "storage"
+    assert collector.asked() == []
+
+
+OWN_PARTS = """async (options) => {
+    const { report } = await import("/client.js");
+    let kept = null;
+    const storage = { change: async (update) => { kept = update(kept) ?? kept; } };
+    const asked = [];
+    const own = (address, request) => { asked.push(address); return fetch(address, request); };
+    const receipt = await report({ ...options, storage, fetch: own });
+    const again = await report({ ...options, storage, fetch: own });
+    return { asked, receipt, again, names: Object.keys(JSON.parse(kept).campaigns) };
+}"""
+
+
+def test_storage_and_fetch_can_be_the_page_s_own(page: Page, collector: LyingCollector) -> None:
+    options = {"campaign": "k3v9", "value": 1.0, "invite": "invite", "policy": policy()}
+    found = page.evaluate(OWN_PARTS, options)
+    base = f"{collector.address}/v1/campaigns/k3v9"
+    assert found["asked"] == [base, f"{base}/tickets", f"{base}/reports"]
+    assert found["again"] == {**found["receipt"], "already": True}
+    assert found["names"] == [base]
+    assert ledger(page) == {}

@@ -1,0 +1,221 @@
+"""Who may do what: operators with their token, readers where all may read, and nobody else."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.raw_http import PATIENT, campaign_fixture, counts, described, here_fixture, refused
+from support.running_collectors import CampaignFace, Here, Reply, collector_here
+from unpoison.collector.campaigns.tickets import device_mark
+from unpoison.collector.credentials import hashed, is_one_of
+from unpoison.collector.storage.operator_tokens import add_operator, forget_operators
+
+FOR_ALL = {
+    ("get", "/v1/campaigns/{campaign}"),
+    ("post", "/v1/campaigns/{campaign}/tickets"),
+    ("post", "/v1/campaigns/{campaign}/reports"),
+    ("post", "/v1/campaigns/{campaign}/reports/batch"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+    ("get", "/metrics"),
+}
+"""What needs no token. Whatever else is described must ask for one, the day it is added too."""
+READS = {
+    "/v1/campaigns",
+    "/v1/campaigns/{campaign}/status",
+    "/v1/campaigns/{campaign}/estimate",
+    "/v1/campaigns/{campaign}/summary",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/campaigns": {
+        "name": "Mine",
+        "plan": {"mechanism": "k-rr", "epsilon": 1, "categories": ["a", "b"]},
+    },
+    "/v1/campaigns/{campaign}/extend": {"closes_at": None},
+    "/v1/campaigns/{campaign}/invites": {"count": 1},
+}
+Route = tuple[str, str]
+Pair = tuple[Any, Any]
+
+here = here_fixture(**PATIENT)
+campaign = campaign_fixture()
+
+
+ROUTES: list[Route] = [
+    (method, path)
+    for path, methods in described().items()
+    for method in methods
+    if (method, path) not in FOR_ALL
+]
+
+
+def ask(
+    campaign: CampaignFace, route: Route, query: str = "", name: str | None = None, **rest: Any
+) -> Reply:
+    method, path = route
+    named = path.replace("{campaign}", name or campaign.id) + query
+    body = BODIES.get(path) if method == "post" else None
+    return campaign.face.ask(method.upper(), named, body, **rest)
+
+
+def state(campaign: CampaignFace) -> tuple[object, ...]:
+    """What an operator could have changed."""
+    listed = campaign.face.operator.get("/v1/campaigns")["campaigns"]
+    told = campaign.status()
+    return len(listed), told["state"], told["closes_at"], told["invites"], counts(campaign)
+
+
+@pytest.fixture
+def _nothing_changes(campaign: CampaignFace) -> Iterator[None]:
+    before = state(campaign)
+    yield
+    assert state(campaign) == before
+
+
+unchanged = pytest.mark.usefixtures("_nothing_changes")
+routes = pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+
+
+def test_there_are_routes_for_operators() -> None:
+    assert {("post", "/v1/campaigns"), ("get", "/v1/campaigns/{campaign}/export")} <= {*ROUTES}
+    assert len(ROUTES) >= 10
+
+
+@unchanged
+@routes
+def test_an_operator_has_the_token(here: Here, campaign: CampaignFace, route: Route) -> None:
+    basic = base64.b64encode(f"operator:{here.token}".encode()).decode()
+    kept = hashed(here.token)
+    claims: dict[str, dict[str, Any]] = {
+        "none": {},
+        "wrong": {"token": secrets.token_hex(32)},
+        "empty": {"token": ""},
+        "shorter": {"token": here.token[:-1]},
+        "longer": {"token": f"{here.token}0"},
+        "upper case": {"token": here.token.upper() + "A"},
+        "its hash": {"token": kept.hex()},
+        "twice": {"token": f"{here.token} {here.token}"},
+        "in the query": {"query": f"?token={here.token}&access_token={here.token}"},
+        "as a password": {"headers": {"Authorization": f"Basic {basic}"}},
+        "bare": {"headers": {"Authorization": here.token}},
+        "as another kind": {"headers": {"Authorization": f"Token {here.token}"}},
+        "as a cookie": {"headers": {"Cookie": f"token={here.token}; session={here.token}"}},
+        "as a key": {"headers": {"X-Api-Key": here.token, "X-Token": here.token}},
+    }
+    for claim, keys in claims.items():
+        reply = ask(campaign, route, **keys)
+        assert (reply.status, reply.code) == (401, "unauthorized"), claim
+        assert reply.headers["www-authenticate"] == "Bearer"
+    unknown = ask(campaign, route, name="000000000000")
+    refused(unknown, 401, "unauthorized")
+
+
+@routes
+def test_with_the_token_there_is_no_such_refusal(here: Here, route: Route) -> None:
+    reply = ask(here.campaign(min_users=1000), route, token=here.token)
+    assert reply.status not in (401, 403, 404, 422), reply
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_public_collector_lets_all_read_and_nobody_else_write(
+    tmp_path: Path, public: bool
+) -> None:
+    with collector_here(tmp_path, public=public, **PATIENT) as here:
+        campaign = here.campaign(min_users=1000)
+        before = state(campaign)
+        for route in ROUTES:
+            reply = ask(campaign, route)
+            if public and route[0] == "get" and route[1] in READS:
+                assert reply.status in (200, 409), (route, reply)
+            else:
+                refused(reply, 401, "unauthorized")
+        assert state(campaign) == before
+
+
+def test_the_description_says_what_needs_a_token() -> None:
+    paths = described()
+    for method, path in ROUTES:
+        assert paths[path][method]["security"] == [{"HTTPBearer": []}], path
+    for method, path in FOR_ALL:
+        assert "security" not in paths[path][method], path
+
+
+def test_a_token_can_be_taken_away(tmp_path: Path) -> None:
+    with collector_here(tmp_path, **PATIENT) as here:
+        assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
+        with here.collector.database.writing() as connection:
+            assert forget_operators(connection) == 1
+        here.collector.recent.forget()
+        refused(here.ask("GET", "/v1/campaigns", token=here.token), 401, "unauthorized")
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[Pair]:
+    """All that is compared in a time that tells nothing."""
+    found: list[Pair] = []
+    compare = hmac.compare_digest
+
+    def watched(one: Any, other: Any) -> bool:
+        found.append((one, other))
+        return compare(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", watched)
+    return found
+
+
+def test_a_token_is_compared_with_every_hash_whichever_it_is(
+    compared: list[Pair],
+) -> None:
+    tokens = [secrets.token_hex(32) for _ in range(5)]
+    hashes = [hashed(token) for token in tokens]
+    for token in [*tokens, "wrong", ""]:
+        compared.clear()
+        assert is_one_of(token, hashes) == (token in tokens)
+        assert compared == [(hashed(token), each) for each in hashes]
+
+
+def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
+    settings = {"operator_token": secrets.token_hex(32), **PATIENT}
+    with collector_here(tmp_path, **settings) as here:
+        with here.collector.database.writing() as connection:
+            tokens = [add_operator(connection, now=0) for _ in range(2)]
+        here.collector.recent.forget()
+        known = [*tokens, str(settings["operator_token"])]
+        for token in [*known, secrets.token_hex(32)]:
+            compared.clear()
+            reply = here.ask("GET", "/v1/campaigns", token=token)
+            assert reply.status == (200 if token in known else 401)
+            assert {one for one, _ in compared} == {hashed(token)}
+            assert sorted(other for _, other in compared) == sorted(map(hashed, known))
+
+
+def test_tickets_and_their_devices_are_compared_so_too(
+    campaign: CampaignFace, compared: list[Pair]
+) -> None:
+    device = campaign.enrolled()
+    compared.clear()
+    assert campaign.submit(device.body()).status == 200
+    (signature, expected), *marks = compared
+    assert signature == expected
+    assert len(signature) == 32
+    assert marks == [(device_mark(device.device),) * 2]
+
+
+def test_only_hashes_of_secrets_are_kept(here: Here, campaign: CampaignFace) -> None:
+    device = campaign.enrolled()
+    path = Path(str(here.collector.database.url.database))
+    files = [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("wal", "shm"))]
+    kept = b"".join(file.read_bytes() for file in files if file.exists())
+    assert hashed(here.token) in kept
+    for secret in (here.token, str(device.invite), device.device, device.ticket["ticket"]):
+        assert secret.encode() not in kept
+        if re.fullmatch("[0-9a-f]+", secret):
+            assert bytes.fromhex(secret) not in kept

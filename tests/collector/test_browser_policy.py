@@ -1,0 +1,238 @@
+"""What browsers are told: which pages may ask, what a page may load, and no cookies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from support.raw_http import (
+    PATIENT,
+    campaign_fixture,
+    counts,
+    here_fixture,
+    nothing_counted,
+    refused,
+)
+from support.running_collectors import CampaignFace, Here, Reply, collector_here
+
+FRIEND = "https://pages.example"
+STRANGERS = (
+    "https://evil.example",
+    "null",
+    "http://pages.example",
+    "https://pages.example:8443",
+    "https://pages.example.evil.example",
+    "https://evilpages.example",
+    "https://sub.pages.example",
+    "https://pages.example/",
+    "*",
+    "",
+)
+READABLE = {"allow-origin": FRIEND, "expose-headers": "Retry-After"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+
+here = here_fixture(**PATIENT)
+campaign = campaign_fixture()
+
+
+@pytest.fixture(scope="module")
+def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    """A collector that one website's pages may report to."""
+    folder = tmp_path_factory.mktemp("friendly")
+    with collector_here(folder, allowed_origins=[FRIEND], **PATIENT) as found:
+        yield found
+
+
+def allowed(reply: Reply) -> dict[str, str]:
+    """All that an answer says to browsers about other origins."""
+    names = (name for name in reply.headers if name.startswith("access-control-"))
+    return {name.removeprefix("access-control-"): reply.headers[name] for name in names}
+
+
+def preflight(here: Here, path: str, origin: str, method: str, headers: str = "") -> Reply:
+    asked = {"Origin": origin, "Access-Control-Request-Method": method}
+    named = {"Access-Control-Request-Headers": headers} if headers else {}
+    return here.ask("OPTIONS", path, headers={**asked, **named})
+
+
+def device_routes(campaign: CampaignFace) -> list[tuple[str, str]]:
+    posts = ("tickets", "reports", "reports/batch")
+    return [("GET", campaign.path), *(("POST", f"{campaign.path}/{each}") for each in posts)]
+
+
+def test_no_other_origin_is_allowed_by_default(here: Here, campaign: CampaignFace) -> None:
+    paths = ["/", "/v1/campaigns", "/static/page.css", "/client.js", "/nothing", "/openapi.json"]
+    for origin in (FRIEND, *STRANGERS):
+        for path in [*paths, campaign.path]:
+            assert allowed(here.ask("GET", path, headers={"Origin": origin})) == {}
+        for method, path in device_routes(campaign):
+            reply = preflight(here, path, origin, method, "content-type")
+            refused(reply, 405, "method-not-allowed")
+            assert allowed(reply) == {}
+
+
+def test_a_friend_may_use_the_routes_of_devices(friendly: Here) -> None:
+    campaign = friendly.campaign()
+    origin = {"Origin": FRIEND}
+    told = friendly.ask("GET", campaign.path, headers=origin)
+    assert (told.status, allowed(told)) == (200, READABLE)
+    assert "origin" in told.headers["vary"].lower()
+    device = campaign.enrolled()
+    reply = campaign.submit(device.body(), headers=origin)
+    assert (reply.status, allowed(reply)) == (200, READABLE)
+    reply = campaign.submit(device.body([]), headers=origin)
+    refused(reply, 422, "wrong-number-of-values")
+    assert allowed(reply) == READABLE
+    for method, path in device_routes(campaign):
+        reply = preflight(friendly, path, FRIEND, method, "content-type")
+        assert reply.status == 200
+        assert allowed(reply)["allow-origin"] == FRIEND
+        assert set(allowed(reply)["allow-methods"].split(", ")) == {"GET", "POST"}
+
+
+@pytest.mark.parametrize("origin", STRANGERS)
+def test_a_stranger_is_not_taken_for_a_friend(friendly: Here, origin: str) -> None:
+    campaign = friendly.campaign()
+    for method, path in device_routes(campaign):
+        reply = preflight(friendly, path, origin, method, "content-type")
+        assert "allow-origin" not in allowed(reply)
+        assert reply.status >= 400
+        reply = friendly.ask(method, path, headers={"Origin": origin})
+        assert "allow-origin" not in allowed(reply)
+
+
+@pytest.mark.parametrize(
+    "headers", ["authorization", "Authorization", "content-type, AUTHORIZATION"]
+)
+def test_no_other_page_may_send_a_token(friendly: Here, headers: str) -> None:
+    campaign = friendly.campaign()
+    for path in ("/v1/campaigns", f"{campaign.path}/close", campaign.path):
+        for method in ("GET", "POST"):
+            reply = preflight(friendly, path, FRIEND, method, headers)
+            assert reply.status == 400
+            assert "authorization" not in allowed(reply).get("allow-headers", "").lower()
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
+def test_no_other_page_may_use_other_methods(friendly: Here, method: str) -> None:
+    campaign = friendly.campaign()
+    reply = preflight(friendly, campaign.path, FRIEND, method, "content-type")
+    assert reply.status == 400
+    assert method not in allowed(reply).get("allow-methods", "")
+
+
+def test_credentials_are_never_allowed(friendly: Here) -> None:
+    campaign = friendly.campaign()
+    for method, path in device_routes(campaign):
+        for reply in (
+            preflight(friendly, path, FRIEND, method, "content-type"),
+            friendly.ask(method, path, headers={"Origin": FRIEND, "Cookie": "a=b"}),
+        ):
+            assert "allow-credentials" not in allowed(reply)
+            assert allowed(reply).get("allow-origin") != "*"
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
+def test_a_simple_request_from_another_page_does_nothing(friendly: Here, kind: str) -> None:
+    """Browsers send these three kinds without asking first."""
+    campaign = friendly.campaign()
+    device = campaign.enrolled()
+    for origin in (FRIEND, "https://evil.example"):
+        headers = {"Origin": origin, "Content-Type": kind}
+        with nothing_counted(campaign):
+            reply = campaign.submit(json.dumps(device.body()).encode(), headers=headers)
+            refused(reply, 415, "unsupported-media-type")
+            assert allowed(reply).get("allow-origin") == (FRIEND if origin == FRIEND else None)
+    assert counts(campaign).submissions == 0
+
+
+def answers(here: Here, campaign: CampaignFace) -> dict[str, Reply]:
+    """One answer of every kind."""
+    device = campaign.enrolled()
+    text = {"Content-Type": "text/plain"}
+    return {
+        "page": here.ask("GET", "/"),
+        "campaign page": here.ask("GET", f"/campaigns/{campaign.id}"),
+        "report page": here.ask("GET", f"/campaigns/{campaign.id}/report"),
+        "no page": here.ask("GET", "/campaigns/none"),
+        "static": here.ask("GET", "/static/page.css"),
+        "no static": here.ask("GET", "/static/none.css"),
+        "client": here.ask("GET", "/client.js"),
+        "description": here.ask("GET", "/openapi.json"),
+        "health": here.ask("GET", "/healthz"),
+        "metrics": here.ask("GET", "/metrics"),
+        "campaign": here.ask("GET", campaign.path),
+        "list": here.ask("GET", "/v1/campaigns", token=here.token),
+        "summary": here.ask("GET", f"{campaign.path}/summary", token=here.token),
+        "export": here.ask("GET", f"{campaign.path}/export", token=here.token),
+        "accepted": campaign.submit(device.body()),
+        "refused": campaign.submit(device.body([])),
+        "no json": campaign.submit(b"{"),
+        "unauthorized": here.ask("GET", "/v1/campaigns"),
+        "not found": here.ask("GET", "/nothing"),
+        "wrong method": here.ask("PUT", "/v1/campaigns"),
+        "wrong type": campaign.submit(device.body(), headers=text),
+        "too large": here.ask("POST", "/", headers={"Content-Length": "9999999"}),
+        "no request": here.ask("FETCH", "/"),
+        "head": here.ask("HEAD", "/static/page.css"),
+    }
+
+
+def test_every_answer_has_the_headers_that_keep_browsers_safe(
+    here: Here, campaign: CampaignFace
+) -> None:
+    for kind, reply in answers(here, campaign).items():
+        told = reply.headers
+        assert told["content-security-policy"] == POLICY, kind
+        assert told["x-content-type-options"] == "nosniff", kind
+        assert told["referrer-policy"] == "no-referrer", kind
+        assert told["cross-origin-opener-policy"] == "same-origin", kind
+        kept = "no-cache" if kind in ("static", "client", "head", "no static") else "no-store"
+        assert told["cache-control"] == kept, kind
+        assert "server" not in told, kind
+        assert "x-powered-by" not in told, kind
+
+
+def test_a_fault_within_has_them_too(
+    here: Here, campaign: CampaignFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("the secret reason")
+
+    monkeypatch.setattr(here.collector, "summary", fails)
+    reply = here.ask("GET", f"{campaign.path}/summary", token=here.token)
+    refused(reply, 500, "internal")
+    assert reply.headers["content-security-policy"] == POLICY
+    assert b"secret" not in reply.body
+
+
+def test_nothing_sets_a_cookie(here: Here, friendly: Here) -> None:
+    for face in (here, friendly):
+        for kind, reply in answers(face, face.campaign()).items():
+            assert "set-cookie" not in reply.headers, kind
+
+
+def test_downloads_are_downloads(here: Here, campaign: CampaignFace) -> None:
+    for kind in ("summary", "export"):
+        reply = here.ask("GET", f"{campaign.path}/{kind}", token=here.token)
+        told = reply.headers["content-disposition"]
+        assert re.fullmatch(r'attachment; filename="[0-9a-z]{12}\.(summary|zip)"', told)
+
+
+@pytest.mark.parametrize("page", ["/", "/campaigns/{id}", "/campaigns/{id}/report"])
+def test_pages_keep_to_their_own_policy(here: Here, campaign: CampaignFace, page: str) -> None:
+    """No script, style or handler within the page, and nothing from elsewhere."""
+    shown = here.ask("GET", page.format(id=campaign.id)).body.decode()
+    assert "<script" in shown
+    assert not re.findall(r"<script(?![^>]*\bsrc=\"/)", shown)
+    assert not re.findall(r"<style|\sstyle=|\son[a-z]+=", shown)
+    assert not re.findall(r"(?:src|href|action)=\"(?!/|#)", shown)

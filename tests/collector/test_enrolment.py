@@ -1,0 +1,306 @@
+"""Enrolment: one ticket a device, one device an invite, and groups that nobody can foresee."""
+
+from __future__ import annotations
+
+import secrets
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from support.raw_http import (
+    PATIENT,
+    campaign_fixture,
+    counts,
+    here_fixture,
+    nothing_counted,
+    refused,
+)
+from support.running_collectors import SHORT, CampaignFace, Here, SteppedClock
+from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.enrolment import Enrol, Seat, enrol_all
+from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.campaigns.status import status
+from unpoison.collector.campaigns.temporary import scratch_campaign
+from unpoison.collector.credentials import hashed
+
+DAY = 86400
+TIERS = {**SHORT, "min_epsilon": 0.5, "tiers": [{"epsilon": 0.5, "min_epsilon": 0.125}]}
+BASELINE = {**SHORT, "protocol": "baseline", "tiers": [{"epsilon": 0.5, "min_epsilon": 0.25}]}
+UNEQUAL = {
+    **SHORT,
+    "groups": [
+        {"epsilon": 1.0, "reports": 1, "share": 0.5},
+        {"epsilon": 0.5, "reports": 2, "share": 0.25},
+        {"epsilon": 0.25, "reports": 4, "share": 0.25},
+    ],
+}
+
+here = here_fixture(**PATIENT)
+campaign = campaign_fixture()
+
+
+@pytest.fixture
+def clock(here: Here) -> Iterator[SteppedClock]:
+    yield here.clock
+    here.clock.step = 0
+
+
+def test_asking_again_gives_the_same_ticket_to_the_byte(campaign: CampaignFace) -> None:
+    asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
+    first = campaign.enrol(**asked)
+    assert first.status == 200
+    with nothing_counted(campaign):
+        for _ in range(3):
+            assert campaign.enrol(**asked).body == first.body
+
+
+def test_asking_at_the_same_time_gives_the_same_ticket(campaign: CampaignFace) -> None:
+    asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
+    before = counts(campaign)
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda _: campaign.enrol(**asked), range(16)))
+    assert {(each.status, each.body) for each in replies} == {(200, replies[0].body)}
+    assert counts(campaign) == before._replace(enrolled=before.enrolled + 1, used=before.used + 1)
+
+
+def test_a_device_cannot_ask_for_another_tier_later(here: Here) -> None:
+    campaign = here.campaign(TIERS)
+    device = campaign.enrolled(tier=1)
+    with nothing_counted(campaign):
+        for tier in (0, 1):
+            again = campaign.enrol(device=device.device, invite=device.invite, tier=tier)
+            assert again.json == device.ticket
+        again = campaign.enrol(device=device.device, invite=device.invite, tier=2)
+        refused(again, 422, "unknown-tier")
+
+
+def test_a_used_invite_is_of_no_use_to_another_device(campaign: CampaignFace) -> None:
+    device = campaign.enrolled()
+    with nothing_counted(campaign):
+        stolen = campaign.enrol(device=secrets.token_hex(32), invite=device.invite)
+        refused(stolen, 409, "invite-used")
+
+
+def test_of_many_devices_with_one_invite_one_gets_a_ticket(campaign: CampaignFace) -> None:
+    invite, before = campaign.invite(), counts(campaign)
+
+    def ask(_: int) -> tuple[int, str]:
+        reply = campaign.enrol(device=secrets.token_hex(32), invite=invite)
+        return reply.status, "" if reply.status == 200 else reply.code
+
+    with ThreadPoolExecutor(16) as pool:
+        replies = Counter(pool.map(ask, range(16)))
+    assert replies == {(200, ""): 1, (409, "invite-used"): 15}
+    assert counts(campaign) == before._replace(enrolled=before.enrolled + 1, used=before.used + 1)
+
+
+@pytest.mark.parametrize("invite", ["0" * 32, "x", "…", "' OR 1 = 1 --", "\x00", None])
+def test_an_invite_that_was_never_issued_is_none(
+    campaign: CampaignFace, invite: str | None
+) -> None:
+    device = secrets.token_hex(32)
+    with nothing_counted(campaign):
+        refused(campaign.enrol(device=device, invite=invite), 403, "invalid-invite")
+
+
+def test_without_an_invite_there_is_no_ticket(campaign: CampaignFace) -> None:
+    with nothing_counted(campaign):
+        refused(campaign.enrol(device=secrets.token_hex(32)), 403, "invalid-invite")
+
+
+def test_an_invite_in_other_letters_is_another_one(campaign: CampaignFace) -> None:
+    invite = next(each for each in iter(campaign.invite, None) if each.upper() != each)
+    for other in (invite.upper(), f" {invite}", f"{invite}\n", invite[:-1]):
+        with nothing_counted(campaign):
+            reply = campaign.enrol(device=secrets.token_hex(32), invite=other)
+            refused(reply, 403, "invalid-invite")
+    assert campaign.enrol(device=secrets.token_hex(32), invite=invite).status == 200
+
+
+def test_an_expired_invite_is_none_but_its_device_keeps_its_ticket(
+    here: Here, campaign: CampaignFace, clock: SteppedClock
+) -> None:
+    body = {"count": 2, "days": 1}
+    used, late = here.operator.post(f"{campaign.path}/invites", body)["invites"]
+    device = secrets.token_hex(32)
+    ticket = campaign.enrol(device=device, invite=used)
+    assert ticket.status == 200
+    clock.step = DAY
+    with nothing_counted(campaign):
+        assert campaign.enrol(device=device, invite=used).body == ticket.body
+        refused(campaign.enrol(device=secrets.token_hex(32), invite=late), 403, "invalid-invite")
+
+
+def test_an_invite_to_another_campaign_is_none_and_stays_unspent(
+    here: Here, campaign: CampaignFace
+) -> None:
+    other = here.campaign()
+    invite = other.invite()
+    with nothing_counted(campaign), nothing_counted(other):
+        reply = campaign.enrol(device=secrets.token_hex(32), invite=invite)
+        refused(reply, 403, "invalid-invite")
+    assert other.enrol(device=secrets.token_hex(32), invite=invite).status == 200
+
+
+def test_a_device_with_two_invites_has_one_ticket_and_leaves_the_other_invite(
+    campaign: CampaignFace,
+) -> None:
+    device, spare = campaign.enrolled(), campaign.invite()
+    with nothing_counted(campaign):
+        assert campaign.enrol(device=device.device, invite=spare).json == device.ticket
+    assert campaign.enrol(device=secrets.token_hex(32), invite=spare).status == 200
+
+
+def test_so_it_is_within_one_transaction() -> None:
+    with scratch_campaign() as (connection, campaign):
+        codes = issue_invites(connection, campaign.id, 3, None, now=0)
+        first, second, third = (hashed(code) for code in codes)
+        asked = [("aa", first), ("aa", second), ("bb", second), ("cc", first), ("aa", third)]
+        requests = [Enrol(campaign, device, 0, invite) for device, invite in asked]
+        told = enrol_all(connection, requests, now=0)
+        assert status(connection, campaign)["invites"] == {"issued": 3, "used": 2}
+    assert told[0] == told[1] == told[4]
+    assert isinstance(told[2], Seat)
+    assert told[2] != told[0]
+    assert getattr(told[3], "code", None) == "invite-used"
+
+
+def test_a_draft_and_a_closed_campaign_give_no_tickets(here: Here) -> None:
+    campaign = here.campaign(open=False)
+    invite = campaign.invite()
+    asked = {"device": secrets.token_hex(32), "invite": invite}
+    with nothing_counted(campaign):
+        refused(campaign.enrol(**asked), 409, "campaign-not-open")
+        here.operator.post(f"{campaign.path}/open")
+        here.operator.post(f"{campaign.path}/close")
+        refused(campaign.enrol(**asked), 409, "campaign-not-open")
+
+
+@pytest.mark.parametrize(
+    ("device", "status_code"),
+    [
+        ("ab" * 32, 200),
+        ("AB" * 32, 422),
+        ("ab" * 31, 422),
+        ("ab" * 33, 422),
+        ("ab" * 32 + "\n", 422),
+        (" " + "ab" * 32, 422),
+        ("ag" * 32, 422),
+        ("٠١" * 32, 422),
+        ("", 422),
+        (None, 422),
+        (7, 422),
+    ],
+)
+def test_a_device_is_64_hex_digits(campaign: CampaignFace, device: Any, status_code: int) -> None:
+    before = counts(campaign)
+    reply = campaign.enrol(device=device, invite=campaign.invite())
+    assert reply.status == status_code
+    if status_code != 200:
+        assert (reply.code, reply.json["error"]["field"]) == ("invalid-request", "device")
+        assert counts(campaign) == before
+
+
+@pytest.mark.parametrize("tier", [-1, 1001, 2**64, 10**400, "0", 0.0, True, None, [0]])
+def test_a_tier_is_a_whole_number(campaign: CampaignFace, tier: Any) -> None:
+    with nothing_counted(campaign):
+        asked = {"device": secrets.token_hex(32), "invite": campaign.invite(), "tier": tier}
+        reply = campaign.enrol(**asked)
+    refused(reply, 422, "invalid-request")
+    assert reply.json["error"]["field"] == "tier"
+
+
+def groups_of(campaign: CampaignFace, users: int, **keys: Any) -> Iterator[list[int]]:
+    for _ in range(users):
+        yield [part["group"] for part in campaign.enrolled(**keys).ticket["groups"]]
+
+
+def balanced(seats: Counter[int], groups: range) -> bool:
+    found = [seats[group] for group in groups]
+    return max(found) - min(found) <= 1
+
+
+def test_groups_are_balanced_after_every_enrolment(here: Here) -> None:
+    campaign = here.campaign()
+    seats: Counter[int] = Counter()
+    for groups in groups_of(campaign, 50):
+        seats.update(groups)
+        assert balanced(seats, range(3)), seats
+    told = campaign.status()["groups"]
+    assert [each["enrolled"] for each in told] == [seats[group] for group in range(3)]
+    assert sum(seats.values()) == 50
+
+
+def test_the_groups_of_every_tier_are_balanced_for_themselves(here: Here) -> None:
+    campaign = here.campaign(TIERS)
+    seats: Counter[int] = Counter()
+    tiers = {0: range(2), 1: range(2, 5)}
+    for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
+        (groups,) = groups_of(campaign, 1, tier=tier)
+        assert set(groups) <= set(tiers[tier])
+        seats.update(groups)
+        assert all(balanced(seats, each) for each in tiers.values()), seats
+    assert counts(campaign).enrolled == sum(seats.values()) == 50
+
+
+def test_in_the_baseline_every_device_is_in_both_groups_of_its_tier(here: Here) -> None:
+    campaign = here.campaign(BASELINE)
+    seats: Counter[int] = Counter()
+    for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
+        (groups,) = groups_of(campaign, 1, tier=tier)
+        assert groups == [2 * tier, 2 * tier + 1]
+        seats.update(groups)
+    assert counts(campaign).enrolled == 50
+    told = campaign.status()["groups"]
+    assert [each["enrolled"] for each in told] == [seats[group] for group in range(4)]
+
+
+def test_unequal_shares_hold_in_the_long_run(here: Here) -> None:
+    """Within five standard deviations of 2,000 draws."""
+    face = here.campaign(UNEQUAL)
+    with here.collector.database.writing() as connection:
+        campaign = Campaigns.find(connection, face.id)
+        assert campaign is not None
+        codes = issue_invites(connection, face.id, 2000, None, now=0)
+        asked = [Enrol(campaign, f"{n:032x}", 0, hashed(code)) for n, code in enumerate(codes)]
+        seats = enrol_all(connection, asked, now=0)
+    found = Counter(seat.group for seat in seats if isinstance(seat, Seat))
+    assert sum(found.values()) == 2000
+    for group, share in enumerate((0.5, 0.25, 0.25)):
+        assert abs(found[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
+
+
+def test_nobody_can_foresee_a_group(here: Here) -> None:
+    """Two campaigns of one plan go different ways, and so do the blocks of each."""
+    sequences = []
+    for _ in range(2):
+        groups = [found[0] for found in groups_of(here.campaign(), 36)]
+        blocks = [tuple(groups[start : start + 3]) for start in range(0, 36, 3)]
+        assert {tuple(sorted(block)) for block in blocks} == {(0, 1, 2)}
+        assert len(set(blocks)) > 1
+        sequences.append(groups)
+    assert sequences[0] != sequences[1]
+
+
+def test_the_secret_of_the_groups_is_told_to_nobody(here: Here) -> None:
+    campaign = here.campaign()
+    device = campaign.enrolled()
+    with here.collector.database.reading() as connection:
+        found = Campaigns.find(connection, campaign.id)
+    assert found is not None
+    secret = found.assignment_secret
+    paths = ["/v1/campaigns", campaign.path, f"{campaign.path}/status"]
+    told = [here.ask("GET", path, token=here.token).body for path in paths]
+    archive = BytesIO(here.operator.download(f"{campaign.path}/export"))
+    with zipfile.ZipFile(archive) as files:
+        told += [files.read(name) for name in files.namelist()]
+    for body in [*told, device.ticket["ticket"].encode()]:
+        assert body
+        assert secret not in body
+        assert secret.hex().encode() not in body

@@ -1,0 +1,173 @@
+"""Bodies of another kind, of no JSON, or of JSON that says something else: nothing is counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.raw_http import (
+    PATIENT,
+    campaign_fixture,
+    counts,
+    exchanged,
+    here_fixture,
+    nothing_counted,
+    refused,
+    request,
+    status_of,
+)
+from support.running_collectors import CampaignFace, Here, Reply
+
+DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
+
+here = here_fixture(**PATIENT)
+campaign = campaign_fixture()
+
+
+def post(campaign: CampaignFace, route: str, body: bytes, **headers: str) -> Reply:
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return campaign.face.post(f"{campaign.path}/{route}", body, headers=named)
+
+
+OTHER_TYPES = (
+    "text/plain",
+    "text/json",
+    "text/plain; application/json",
+    "application/jsonp",
+    "application/json-patch+json",
+    "application/json, text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=application/json",
+    "application",
+    ";",
+    "",
+)
+
+
+@pytest.mark.parametrize("kind", OTHER_TYPES)
+def test_other_content_types_are_refused(here: Here, campaign: CampaignFace, kind: str) -> None:
+    device = campaign.enrolled()
+    body = json.dumps(device.body()).encode()
+    with nothing_counted(campaign):
+        reply = post(campaign, "reports", body, Content_Type=kind)
+        refused(reply, 415, "unsupported-media-type")
+        headers = {"Content-Type": kind}
+        path = f"{campaign.path}/invites"
+        reply = here.post(path, {"count": 1}, headers=headers, token=here.token)
+        refused(reply, 415, "unsupported-media-type")
+    assert campaign.submit(device.body()).status == 200
+
+
+def test_a_body_without_a_content_type_is_refused(here: Here, campaign: CampaignFace) -> None:
+    body = json.dumps(campaign.enrolled().body()).encode()
+    with nothing_counted(campaign):
+        bare = request(
+            "POST", f"{campaign.path}/reports", f"Content-Length: {len(body)}", body=body
+        )
+        assert status_of(exchanged(here, bare)) == 415
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json; charset=utf-8",
+        "application/json;charset=UTF-8",
+        "APPLICATION/JSON",
+        " application/json ; charset=latin-1",
+        'application/json; charset="utf-8"; q=1',
+    ],
+)
+def test_parameters_of_the_content_type_are_fine(campaign: CampaignFace, kind: str) -> None:
+    device = campaign.enrolled()
+    body = json.dumps(device.body()).encode()
+    assert post(campaign, "reports", body, Content_Type=kind).status == 200
+    operator = campaign.face.post(
+        f"{campaign.path}/invites",
+        {"count": 1},
+        headers={"Content-Type": kind},
+        token=campaign.face.token,
+    )
+    assert operator.status == 201
+
+
+NO_JSON = (
+    b"",
+    b" ",
+    b"null ,",
+    b"{",
+    b"{}{}",
+    b"\x00",
+    b"\xff\xfe{\x00}\x00",
+    b'{"ticket": "\xff"}',
+    b'{"ticket": "\xc0\xaf"}',
+    b'{"ticket": "\xed\xa0\x80"}',
+    b'{"ticket": "\\ud800"}',
+    b'{"ticket": "\\udc00\\ud800"}',
+    b'{"ticket": "\\u00"}',
+    b'{"ticket": "\n"}',
+    b"{'ticket': 1}",
+    b"{ticket: 1}",
+    b'{"values": [1,]}',
+    b"ticket=1&values=2",
+    b"<xml/>",
+)
+
+
+@pytest.mark.parametrize("route", DEVICE_ROUTES)
+@pytest.mark.parametrize("body", NO_JSON)
+def test_what_is_no_json_is_refused(campaign: CampaignFace, route: str, body: bytes) -> None:
+    with nothing_counted(campaign):
+        refused(post(campaign, route, body), 400, "invalid-request")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": "\xff"}', b"{}{}", b"\xff\xfe\x00"])
+def test_what_is_no_json_is_refused_from_operators_too(here: Here, body: bytes) -> None:
+    refused(here.post("/v1/campaigns", body, token=here.token), 400, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"name": "\\ud800", "plan": {}}',
+        b'{"name": "Fine", "plan": {}, "\\ud800": 1}',
+        b'{"name": "Fine", "plan": {"\\ud800": 1}}',
+        b'{"name": "Fine", "plan": {"mechanism": "\\ud800", "epsilon": 1}}',
+        b'{"name": "Fine", "plan": {"mechanism": "k-rr", "epsilon": 1,'
+        b' "categories": ["a", "\\ud800"]}}',
+        b'{"name": "Two\\nlines", "plan": {}}',
+        b'{"name": "\\u0000", "plan": {}}',
+        b'{"name": "", "plan": {}}',
+    ],
+)
+def test_half_characters_and_control_characters_are_in_no_name(here: Here, body: bytes) -> None:
+    reply = here.post("/v1/campaigns", body, token=here.token)
+    assert (reply.status, reply.code) in ((422, "invalid-request"), (422, "invalid-plan"))
+
+
+@pytest.mark.parametrize("route", DEVICE_ROUTES)
+@pytest.mark.parametrize("body", [[], [[]], [{}], None, 1, "text", True])
+def test_a_body_is_an_object(campaign: CampaignFace, route: str, body: Any) -> None:
+    with nothing_counted(campaign):
+        refused(post(campaign, route, json.dumps(body).encode()), 422, "invalid-request")
+
+
+def test_unknown_keys_are_refused_and_not_repeated(campaign: CampaignFace) -> None:
+    device = campaign.enrolled()
+    with nothing_counted(campaign):
+        for key in ("group", "value", "__proto__", "epsilon", "Ticket", "918273645"):
+            reply = campaign.submit({**device.body(), key: 1})
+            refused(reply, 422, "invalid-request")
+            assert key not in reply.body.decode()
+    assert campaign.submit(device.body()).status == 200
+
+
+def test_of_a_key_that_comes_twice_the_last_counts_everywhere(campaign: CampaignFace) -> None:
+    device = campaign.enrolled()
+    twice = json.dumps(device.body()).replace('"values"', '"values": [1], "values"').encode()
+    before = counts(campaign)
+    assert post(campaign, "reports", twice).status == 200
+    assert counts(campaign).submissions == before.submissions + 1
+    assert campaign.submit(device.body()).status == 200
+    assert counts(campaign).submissions == before.submissions + 1

@@ -1,0 +1,148 @@
+"""A device that dies between sending and hearing back is counted once, with the same bytes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.running_collectors import CampaignFace, Face, collector_here, eventually
+
+SECONDS = 60.0
+
+
+class Line:
+    """The line between a device and its collector, which can be cut at a chosen request.
+
+    `cut` names the end of a path. The request is taken from the device; it is handed on if
+    `delivers`, and its answer is swallowed. From then on the line is silent, until it is mended.
+    """
+
+    def __init__(self, face: Face, listener: socket.socket) -> None:
+        self.face, self.listener = face, listener
+        self.cut, self.delivers = "", True
+        self.requests: list[bytes] = []
+        self.silent = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def serve(self) -> None:
+        """Take one connection after the other."""
+        while True:
+            try:
+                device, _ = self.listener.accept()
+            except OSError:
+                return
+            with device:
+                self._carry(device)
+
+    def _carry(self, device: socket.socket) -> None:
+        """One request after the other, until the device goes away."""
+        while request := _request(device):
+            self.requests.append(request)
+            lost = self.cut and self.path(request).endswith(self.cut)
+            answer = b"" if lost and not self.delivers else self._answer(request)
+            if lost:
+                self.silent.set()
+                while device.recv(2**16):
+                    pass
+                return
+            device.sendall(answer)
+
+    def _answer(self, request: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", self.face.port), SECONDS) as collector:
+            collector.sendall(request)
+            return _message(collector)
+
+    @staticmethod
+    def path(request: bytes) -> str:
+        return request.split()[1].decode()
+
+    def reports(self) -> list[bytes]:
+        """The submissions that have come from the device, as they came."""
+        return [each for each in self.requests if self.path(each).endswith("/reports")]
+
+
+def _request(device: socket.socket) -> bytes:
+    try:
+        return _message(device)
+    except OSError:
+        return b""
+
+
+def _message(source: socket.socket) -> bytes:
+    """A head and the body that it promises; nothing if there is none."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        piece = source.recv(2**16)
+        if not piece:
+            return b""
+        found += piece
+    head, _, body = found.partition(b"\r\n\r\n")
+    promised = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+    while len(body) < int(promised or 0):
+        body += source.recv(2**16)
+    return head + b"\r\n\r\n" + body
+
+
+@contextmanager
+def line_to(face: Face) -> Iterator[Line]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        line = Line(face, listener)
+        thread = threading.Thread(target=line.serve)
+        thread.start()
+        try:
+            yield line
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(SECONDS)
+
+
+def command(line: Line, campaign: CampaignFace, invite: str, ledger: Path) -> list[str]:
+    """A device that reports a value."""
+    words = [line.url, campaign.id, "--low", "0", "--high", "100", "--value", "42"]
+    own = ["--invite", invite, "--ledger", str(ledger)]
+    return [sys.executable, "-m", "unpoison", "report", *words, *own]
+
+
+def said(words: list[str]) -> str:
+    """What a device says that comes to its end."""
+    done = subprocess.run(words, check=True, timeout=SECONDS, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("cut", "delivers"),
+    [("/reports", True), ("/reports", False), ("/tickets", True)],
+    ids=["answer to the report", "report", "answer with the ticket"],
+)
+def test_a_device_that_is_killed_before_it_hears_back_is_counted_once(
+    cut: str, delivers: bool, tmp_path: Path
+) -> None:
+    with collector_here(tmp_path) as here, line_to(here) as line:
+        campaign = here.campaign()
+        device = command(line, campaign, campaign.invite(), tmp_path / "ledger.db")
+        line.cut, line.delivers = cut, delivers
+        with subprocess.Popen(device) as first:
+            assert line.silent.wait(SECONDS)
+            first.send_signal(signal.SIGKILL)
+        arrived = int(cut == "/reports" and delivers)
+        eventually(lambda: campaign.status()["submissions"] == arrived)
+
+        line.cut = ""
+        assert said(device).startswith("Sent ")
+        assert said(device).startswith("Nothing sent")
+        assert len(line.reports()) == (2 if cut == "/reports" else 1)
+        assert len(set(line.reports())) == 1, "the same bytes each time"
+        eventually(lambda: campaign.status()["submissions"] == 1)
+        assert campaign.status()["enrolled"] == 1
+        assert campaign.status()["invites"]["used"] == 1

@@ -1,0 +1,206 @@
+"""A database of an earlier version is brought up to date on start, and nothing in it is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import insert, select, text
+
+from support.command_line import Command
+from support.database_audit import opened
+from support.postgres import Cluster
+from support.running_collectors import (
+    SHORT,
+    CampaignFace,
+    Face,
+    collector_here,
+    eventually,
+    spawned,
+)
+from unpoison import InvalidFile, Plan, Summary
+from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.counters import count_seats
+from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.campaigns.tallies import Tallies
+from unpoison.collector.server import prepared
+from unpoison.collector.settings import Settings
+from unpoison.collector.storage import schema
+from unpoison.collector.storage.database import Database
+from unpoison.collector.storage.migration import migrate, newest, revision
+
+FIRST = "0001"
+TOKEN = "the-token-of-the-operator"
+OF_FIRST = ("campaigns", "invites", "seats", "submissions", "tallies", "tickets", "operators")
+
+
+def filled(database: Database) -> Campaign:
+    """A database as the first version left it: one open campaign in which one device reported."""
+    migrate(database, FIRST)
+    plan = Plan.from_dict(SHORT)
+    campaign = Campaign.new("A test", plan, now=1, min_users=1)
+    counts = np.zeros((len(plan.all_groups), plan.cells), dtype=np.int64)
+    counts[0, 7] = 1
+    ticket = {"campaign": campaign.id, "ticket": 0}
+    with database.writing() as connection:
+        Campaigns.add(connection, campaign)
+        issue_invites(connection, campaign.id, 3, None, now=1)
+        seat = {**ticket, "group_number": 0, "device_hash": b"1" * 16, "issued_at": 1}
+        connection.execute(insert(schema.tickets), seat)
+        cells = {"received_at": 2**40, "cells": np.array([7], "<u4").tobytes(), "proof": b"1" * 32}
+        connection.execute(insert(schema.submissions), {**ticket, **cells})
+        Tallies.add(connection, campaign.id, counts)
+        for column in ("enrolled", "submissions"):
+            count_seats(connection, campaign.id, [0], column)
+        Campaigns.open(connection, campaign.id, now=1)
+    return campaign
+
+
+def contents(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of the tables that there were at first."""
+    with database.reading() as connection:
+        return {
+            name: sorted(
+                tuple(row) for row in connection.execute(select(schema.metadata.tables[name]))
+            )
+            for name in OF_FIRST
+        }
+
+
+def test_what_an_earlier_version_stored_is_there_after_the_start(
+    database: str, tmp_path: Path
+) -> None:
+    with opened(database) as before:
+        campaign = filled(before)
+        rows = contents(before)
+        assert revision(before) == FIRST
+    settings = {"database": database, "key_file": str(tmp_path / "tickets.keys")}
+    with collector_here(tmp_path, **settings, operator_token=TOKEN) as here:
+        assert contents(here.collector.database) == rows
+        assert revision(here.collector.database) == newest()
+        face = CampaignFace(Face(here.port, TOKEN), campaign.id, campaign.plan)
+        assert [face.status()[name] for name in ("enrolled", "reports")] == [1, 1]
+        data = face.face.operator.download(f"{face.path}/summary")
+        assert Summary.from_bytes(data).counts[0, 7] == 1
+        assert face.submit(face.enrolled().body()).status == 200
+
+
+def test_a_copy_is_made_before(tmp_path: Path) -> None:
+    database = str(tmp_path / "reports.db")
+    with opened(database) as before:
+        filled(before)
+        rows = contents(before)
+    settings = Settings.load(database=database, operator_token=TOKEN)
+    with prepared(settings) as parts:
+        copy = tmp_path / f"reports.db.before-{newest()}"
+        assert parts.backup == str(copy)
+    with opened(str(copy)) as found:
+        assert (revision(found), contents(found)) == (FIRST, rows)
+    with closing(sqlite3.connect(copy)) as plain:
+        assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with prepared(settings) as parts:
+        assert parts.backup is None, "there was nothing more to do"
+
+
+def test_the_copy_holds_what_is_only_in_the_write_ahead_log(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "reports.db")) as running:
+        filled(running)
+        rows = contents(running)
+        with running.engine.connect():
+            assert (tmp_path / "reports.db-wal").stat().st_size > 0
+            copy = migrate(running)
+    assert copy is not None
+    with opened(str(copy)) as found:
+        assert contents(found) == rows
+
+
+def test_a_copy_that_cannot_be_made_stops_the_start_and_changes_nothing(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "reports.db")) as database:
+        filled(database)
+        (tmp_path / f"reports.db.before-{newest()}").write_bytes(b"not a database" * 1000)
+        with pytest.raises(InvalidFile, match="cannot be written"):
+            migrate(database)
+        assert revision(database) == FIRST
+
+
+def at_newer(database: str) -> None:
+    with opened(database) as found:
+        migrate(found)
+        with found.writing() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+
+@pytest.mark.parametrize("words", [[], ["--check"], ["--new-token"], ["--revoke-tokens"]])
+def test_a_newer_database_is_refused_in_one_line(
+    database: str, tmp_path: Path, unpoison: Command, words: list[str]
+) -> None:
+    at_newer(database)
+    outcome = unpoison("serve", "--database", database, "--port", "0", *words)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.count("\n") == 1
+    assert "is of a newer version of unpoison (schema 9999)" in outcome.err
+    if "://" in database:
+        password = database.partition("@")[0].rpartition(":")[2]
+        assert password not in outcome.err
+    with opened(database) as found:
+        assert revision(found) == "9999"
+
+
+@pytest.mark.parametrize("steps", [[None], [FIRST, None]], ids=["at once", "step by step"])
+def test_migrations_make_the_schema_that_the_code_works_with(
+    database: str, steps: list[str | None]
+) -> None:
+    with opened(database) as found:
+        for step in steps:
+            migrate(found, step)
+        with found.reading() as connection:
+            options = {"compare_type": True, "compare_server_default": True}
+            context = MigrationContext.configure(connection, opts=options)
+            assert compare_metadata(context, schema.metadata) == []
+
+
+@contextmanager
+def started_at_once(folder: Path, database: str) -> Iterator[list[Face]]:
+    """Two servers that find the same database, with one file of keys that is not there yet."""
+    both = threading.Barrier(2)
+
+    def start(_: int) -> Face:
+        both.wait()
+        return spawned(folder, TOKEN, UNPOISON_COLLECTOR_DATABASE=database)
+
+    with ThreadPoolExecutor(2) as threads:
+        servers = list(threads.map(start, range(2)))
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["empty", "earlier version"])
+def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
+    postgres: Cluster, tmp_path: Path, earlier: bool
+) -> None:
+    with postgres.database() as database:
+        if earlier:
+            with opened(database) as found:
+                filled(found)
+        with started_at_once(tmp_path, database) as (first, second):
+            campaign = first.campaign()
+            device = campaign.enrolled()
+            elsewhere = CampaignFace(second, campaign.id, campaign.plan)
+            assert elsewhere.submit(device.body()).status == 200
+            other = elsewhere.enrolled()
+            assert campaign.submit(other.body()).status == 200
+            eventually(lambda: campaign.status()["submissions"] == 2)
+        with opened(database) as found:
+            assert revision(found) == newest()

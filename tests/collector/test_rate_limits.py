@@ -1,0 +1,250 @@
+"""Addresses that ask too often wait: for open campaigns, and after wrong invites and tokens."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.raw_http import counts, nothing_counted, refused
+from support.running_collectors import CampaignFace, Here, Reply, collector_here
+from unpoison.collector.clock import Clock
+from unpoison.collector.faults import Fault
+from unpoison.collector.service import rate_limits as limits
+
+HOUR = 3600
+Guess = Callable[[CampaignFace], Reply]
+PROXIED = {"trusted_proxies": ["127.0.0.1"]}
+
+
+class HandClock(Clock):
+    """A steady clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def steady(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Here]:
+    """Three enrolments an hour, six wrong guesses a minute; a proxy says who asks."""
+    few = {"enrolments_per_hour": 3, "guesses_per_minute": 6}
+    with collector_here(tmp_path, **few, **PROXIED) as found:
+        yield found
+
+
+def enrol(campaign: CampaignFace, address: str, **keys: object) -> Reply:
+    body = {"device": secrets.token_hex(32), **keys}
+    headers = {"X-Forwarded-For": address}
+    return campaign.face.post(f"{campaign.path}/tickets", body, headers=headers)
+
+
+def waits(reply: Reply, most: int) -> int:
+    """The refusal of whoever asks too often, and how long it is to wait."""
+    refused(reply, 429, "rate-limited")
+    seconds = int(reply.headers["retry-after"])
+    assert 0 < seconds <= most
+    return seconds
+
+
+def later(here: Here, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let the steady clock go on."""
+    monkeypatch.setattr(here.clock, "steady", lambda: time.monotonic() + seconds)
+
+
+def test_an_address_enrols_so_many_devices_in_open_campaigns(here: Here) -> None:
+    campaign, other = here.campaign(access="open"), here.campaign(access="open")
+    for _ in range(2):
+        assert enrol(campaign, "192.0.2.1").status == 200
+    assert enrol(other, "192.0.2.1").status == 200
+    with nothing_counted(campaign), nothing_counted(other):
+        assert waits(enrol(campaign, "192.0.2.1"), HOUR // 3) > 1000
+        waits(enrol(other, "192.0.2.1"), HOUR // 3)
+    assert enrol(campaign, "192.0.2.2").status == 200
+    assert counts(campaign).enrolled == 3
+
+
+def test_an_invite_is_worth_more_than_an_address(here: Here) -> None:
+    campaign = here.campaign()
+    for _ in range(5):
+        assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
+
+
+def test_a_network_of_ipv6_is_one_address(here: Here) -> None:
+    campaign = here.campaign(access="open")
+    for last in ("1", "2", "ffff:ffff:ffff:ffff"):
+        mine = f"2001:db8:0:1:{last}" if ":" in last else f"2001:db8:0:1::{last}"
+        assert enrol(campaign, mine).status == 200
+    with nothing_counted(campaign):
+        waits(enrol(campaign, "2001:db8:0:1:1234:5678:9abc:def0"), HOUR // 3)
+    assert enrol(campaign, "2001:db8:0:2::1").status == 200
+
+
+def test_an_ipv4_address_written_as_ipv6_is_still_itself(here: Here) -> None:
+    campaign = here.campaign(access="open")
+    for address in ("192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"):
+        assert enrol(campaign, address).status == 200
+    waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
+    assert enrol(campaign, "::ffff:192.0.2.2").status == 200
+
+
+def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(here: Here) -> None:
+    campaign = here.campaign(access="open")
+    for number in range(3):
+        assert enrol(campaign, f"198.51.100.{number}, 192.0.2.1").status == 200
+    waits(enrol(campaign, "198.51.100.3, 192.0.2.1"), HOUR // 3)
+
+
+def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
+    with collector_here(tmp_path, enrolments_per_hour=2) as here:
+        campaign = here.campaign(access="open")
+        for number in range(2):
+            assert enrol(campaign, f"192.0.2.{number}").status == 200
+        waits(enrol(campaign, "192.0.2.3"), HOUR // 2)
+        assert counts(campaign).enrolled == 2
+
+
+def test_time_forgives_and_the_wall_clock_does_not(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = here.campaign(access="open")
+    for _ in range(3):
+        assert enrol(campaign, "192.0.2.1").status == 200
+    here.clock.step = 10 * HOUR
+    waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
+    later(here, monkeypatch, HOUR / 3)
+    assert enrol(campaign, "192.0.2.1").status == 200
+    waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
+    later(here, monkeypatch, 100 * HOUR)
+    assert [enrol(campaign, "192.0.2.1").status for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_a_bucket_fills_steadily_and_not_beyond_its_brim() -> None:
+    clock = HandClock()
+    limit = limits.RateLimit(most=4, seconds=60, clock=clock)
+    for _ in range(4):
+        limit.take("192.0.2.1")
+    assert limit.wait("192.0.2.1") == pytest.approx(15)
+    clock.at += 14.9
+    with pytest.raises(Fault) as told:
+        limit.take("192.0.2.1")
+    assert (told.value.code, told.value.retry_after) == ("rate-limited", 1)
+    clock.at += 0.2
+    limit.take("192.0.2.1")
+    clock.at += 1e6
+    for _ in range(4):
+        limit.take("192.0.2.1")
+    assert limit.wait("192.0.2.1") > 0
+
+
+def test_many_addresses_take_no_more_than_so_much_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_ADDRESSES", 100)
+    limit = limits.RateLimit(most=1, seconds=60, clock=HandClock())
+    for number in range(150):
+        limit.take(f"2001:db8:0:{number:x}::1")
+    assert len(limit.buckets) == 100
+    assert limit.wait("2001:db8:0:95::") > 0
+
+
+def guess_invite(campaign: CampaignFace) -> Reply:
+    return enrol(campaign, "192.0.2.1", invite=secrets.token_hex(16))
+
+
+def guess_token(campaign: CampaignFace) -> Reply:
+    headers = {"X-Forwarded-For": "192.0.2.1"}
+    token = secrets.token_hex(32)
+    return campaign.face.ask("GET", f"{campaign.path}/status", headers=headers, token=token)
+
+
+GUESSES: dict[Guess, tuple[int, str]] = {
+    guess_invite: (403, "invalid-invite"),
+    guess_token: (401, "unauthorized"),
+}
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+def test_whoever_guesses_at_speed_must_wait(here: Here, guess: Guess) -> None:
+    campaign = here.campaign()
+    campaign.invite()
+    with nothing_counted(campaign):
+        for _ in range(6):
+            refused(guess(campaign), *GUESSES[guess])
+        for _ in range(3):
+            waits(guess(campaign), 10)
+
+
+def test_whoever_has_a_good_invite_waits_too_and_recovers(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = here.campaign()
+    invite = campaign.invite()
+    for _ in range(6):
+        guess_invite(campaign)
+    with nothing_counted(campaign):
+        wait = waits(enrol(campaign, "192.0.2.1", invite=invite), 10)
+    later(here, monkeypatch, wait)
+    assert enrol(campaign, "192.0.2.1", invite=invite).status == 200
+
+
+def test_nobody_can_lock_the_operator_out(here: Here) -> None:
+    """Whoever shares the operator's address guesses in vain, and in nobody's way."""
+    campaign, mine = here.campaign(), {"X-Forwarded-For": "192.0.2.1"}
+    for _ in range(10):
+        guess_token(campaign)
+    waits(guess_token(campaign), 10)
+    path = f"{campaign.path}/status"
+    assert here.ask("GET", path, headers=mine, token=here.token).status == 200
+    assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
+
+
+def test_guessing_costs_as_much_as_it_did_before(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who wait in vain wait no longer for it, and get one guess for each ten seconds."""
+    campaign = here.campaign()
+    for _ in range(6):
+        guess_invite(campaign)
+    for _ in range(20):
+        waits(guess_invite(campaign), 10)
+    for turn in (1, 2, 3):
+        later(here, monkeypatch, 10 * turn)
+        refused(guess_invite(campaign), 403, "invalid-invite")
+        waits(guess_invite(campaign), 10)
+
+
+def test_tickets_are_no_guesses_and_wait_for_none(here: Here) -> None:
+    """They cannot be guessed, and a gateway may bring many that are no longer valid."""
+    campaign = here.campaign()
+    device, mine = campaign.enrolled(), {"X-Forwarded-For": "192.0.2.1"}
+    forged = {**device.body(), "ticket": secrets.token_hex(64)}
+    with nothing_counted(campaign):
+        for _ in range(20):
+            refused(campaign.submit(forged, headers=mine), 403, "invalid-ticket")
+    for _ in range(10):
+        guess_invite(campaign)
+    waits(guess_invite(campaign), 10)
+    assert campaign.submit(device.body(), headers=mine).status == 200
+    assert counts(campaign).submissions == 1
+
+
+def test_others_do_not_wait_for_a_guesser(here: Here) -> None:
+    campaign = here.campaign()
+    for _ in range(8):
+        guess_invite(campaign)
+    assert enrol(campaign, "192.0.2.9", invite=campaign.invite()).status == 200
+    assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
+
+
+def test_to_be_right_is_no_guess(here: Here) -> None:
+    campaign = here.campaign()
+    for _ in range(10):
+        device = campaign.enrolled()
+        assert campaign.submit(device.body()).status == 200
+    assert counts(campaign).submissions == 10

@@ -1,0 +1,114 @@
+"""After some days the values of submissions are gone. Counts stay, and tickets stay used."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import func, select
+
+from support.concurrent_devices import Crew
+from support.running_collectors import CampaignFace, Here, collector_here, eventually
+from unpoison import Plan, Summary
+from unpoison.collector.campaigns import retention, tallies
+from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.tallies import Tallies
+from unpoison.collector.service import housekeeping
+from unpoison.collector.storage.database import Database, database_url
+from unpoison.collector.storage.migration import migrate
+from unpoison.collector.storage.schema import submissions
+from unpoison.collector.storage.schema import tallies as tallies_table
+
+DAY = 86400
+
+
+@pytest.fixture
+def here(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
+    monkeypatch.setattr(retention, "AT_ONCE", 7)
+    keys = str(tmp_path / "tickets.keys")
+    with collector_here(tmp_path, database=database, key_file=keys, keep_submissions=2) as found:
+        yield found
+
+
+def kept(here: Here, campaign: CampaignFace) -> int:
+    """How many submissions still have values."""
+    with here.collector.database.reading() as connection:
+        mine = submissions.c.campaign == campaign.id
+        return int(
+            connection.execute(select(func.count(submissions.c.cells)).where(mine)).scalar_one()
+        )
+
+
+def exported(here: Here, campaign: CampaignFace) -> int:
+    """How many reports an export holds."""
+    archive = zipfile.ZipFile(io.BytesIO(here.operator.download(f"{campaign.path}/export")))
+    assert archive.testzip() is None
+    return int(pq.read_table(io.BytesIO(archive.read("reports.parquet"))).num_rows)
+
+
+def test_old_values_are_gone_and_everything_else_stays(here: Here) -> None:
+    crew = Crew(here.campaign(), Random(1), most=60)
+    crew.volley(40)
+    crew.finish()
+    campaign, old = crew.campaign, list(crew.members)
+    reports = exported(here, campaign)
+    summary = here.operator.download(f"{campaign.path}/summary")
+    here.clock.step = DAY
+    crew.volley(10)
+    crew.finish()
+    later = here.operator.download(f"{campaign.path}/summary")
+    assert (kept(here, campaign), later != summary) == (50, True)
+
+    here.clock.step = 2 * DAY + 60
+    eventually(lambda: kept(here, campaign) == 10)
+    assert here.operator.download(f"{campaign.path}/summary") == later
+    assert 0 < exported(here, campaign) < reports
+    eventually(lambda: campaign.status()["submissions"] == 50)
+    assert campaign.submit(old[0].submission).json == {"status": "accepted"}
+    others = {**old[1].submission, "values": [1] * len(old[1].values)}
+    assert campaign.submit(others).code == "ticket-used"
+    assert campaign.submit(crew.members[-1].submission).status == 200
+    assert here.operator.download(f"{campaign.path}/summary") == later
+
+
+def test_with_no_days_at_all_values_go_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
+    with collector_here(tmp_path, keep_submissions=0) as here:
+        campaign = here.campaign()
+        assert campaign.submit(campaign.enrolled().body()).status == 200
+        eventually(lambda: kept(here, campaign) == 0)
+        eventually(lambda: campaign.status()["submissions"] == 1)
+        assert (
+            Summary.from_bytes(here.operator.download(f"{campaign.path}/summary")).total_users == 1
+        )
+
+
+@pytest.mark.parametrize("most", [1, 2**40])
+def test_adding_up_keeps_the_summary_to_the_bit(
+    database: str, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(tallies, "MANY", 3)
+    plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=100)
+    campaign, rng = Campaign.new("A test", plan, now=0), np.random.default_rng(1)
+    found = Database(database_url(database))
+    migrate(found)
+    with found.writing() as connection:
+        Campaigns.add(connection, campaign)
+        for _ in range(12):
+            sparse = rng.random((3, plan.cells)) < 0.01
+            Tallies.add(connection, campaign.id, sparse * rng.integers(0, most + 1, sparse.shape))
+        before = Tallies.summary(connection, campaign).to_bytes()
+        assert Tallies.compact(connection, campaign) == 12
+        assert connection.execute(select(func.count(tallies_table.c.id))).scalar_one() == 1
+        assert Tallies.summary(connection, campaign).to_bytes() == before
+        assert Tallies.compact(connection, campaign) == 0
+    found.close()

@@ -1,0 +1,317 @@
+"""Two servers on one PostgreSQL database at the same time act as one."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import threading
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Connection
+
+from support.concurrent_devices import CONNECTIONS, Crew, Shot
+from support.database_audit import opened
+from support.forked_collectors import Nursery
+from support.postgres import Cluster
+from support.running_collectors import CampaignFace, Face, eventually
+from unpoison import Summary
+from unpoison.bench.load import Outcome, fire, post
+from unpoison.collector.campaigns import tallies
+from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.counters import count_rejections
+from unpoison.collector.campaigns.tallies import Tallies
+from unpoison.collector.service.keys import KeyFile
+
+TOKEN = "the-token-of-the-operator"
+NO_ESTIMATES = 10**9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two servers, and the database that they share."""
+
+    database: str
+    servers: tuple[Face, Face]
+
+    def campaign(self, **keys: Any) -> CampaignFace:
+        return self.servers[0].campaign(**{"min_users": NO_ESTIMATES, **keys})
+
+    def crew(self, most: int = 2000) -> Crew:
+        return Crew(self.campaign(), Random(1), most)
+
+    def fire(
+        self, first: Sequence[bytes], second: Sequence[bytes], *, rate: float | None = None
+    ) -> list[Outcome]:
+        """Requests to both at once, so many a second to each or as fast as answers come."""
+        ports = [server.port for server in self.servers]
+        with ThreadPoolExecutor(2) as threads:
+            work = [
+                threads.submit(fire, port, requests, rate, CONNECTIONS)
+                for port, requests in zip(ports, (first, second), strict=True)
+            ]
+            return [each.result() for each in work]
+
+    def fire_all(self, requests: Sequence[bytes]) -> list[Outcome]:
+        """The same requests to both at once."""
+        return self.fire(requests, requests)
+
+    def share(self, crew: Crew, shots: Sequence[Shot], rate: float | None = None) -> None:
+        """One half to each; all must be answered well."""
+        halves = shots[::2], shots[1::2]
+        first, second = ([shot.request for shot in half] for half in halves)
+        outcomes = self.fire(first, second, rate=rate)
+        for half, outcome in zip(halves, outcomes, strict=True):
+            assert Counter(outcome.statuses) == {200: len(half)}
+            crew.learn(half, outcome)
+
+
+@pytest.fixture(scope="module")
+def pair(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with postgres.database() as database, Nursery(tmp_path_factory.mktemp("pair")) as nursery:
+        first, second = (nursery.spawn(database, TOKEN) for _ in range(2))
+        yield Pair(database, (first, second))
+
+
+def test_enrolments_at_both_are_balanced_and_numbered_once(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(600)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    found = crew.check(pair.database)
+    assert sorted(found.enrolled.values()) == [200, 200, 200]
+    assert len({each.number for each in crew.members}) == 600
+
+
+def test_a_device_that_asks_both_at_once_gets_one_ticket(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(200)
+    requests = [crew.enrolment(each).request for each in crew.members]
+    first, second = pair.fire_all(requests)
+    assert Counter(first.statuses + second.statuses) == {200: 400}
+    assert first.answers == second.answers
+    assert sum(crew.check(pair.database).enrolled.values()) == 200
+
+
+def test_an_invite_that_two_devices_use_at_once_is_for_one_of_them(pair: Pair) -> None:
+    campaign = pair.campaign()
+    invites = [campaign.invite() for _ in range(100)]
+    wishes = [
+        [
+            post(f"{campaign.path}/tickets", {"device": secrets.token_hex(32), "invite": invite})
+            for invite in invites
+        ]
+        for _ in range(2)
+    ]
+    first, second = pair.fire(*wishes)
+    both = zip(first.statuses, second.statuses, strict=True)
+    assert Counter(tuple(sorted(statuses)) for statuses in both) == {(200, 409): 100}
+
+
+def test_a_submission_that_comes_to_both_at_once_counts_once(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(300)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    single = [crew.single(each) for each in crew.members[:150]]
+    batch = [crew.batch(crew.members[at : at + 10]) for at in range(150, 300, 10)]
+    outcomes = pair.fire_all([shot.request for shot in single + batch])
+    for outcome in outcomes:
+        assert set(outcome.statuses) == {200}
+        crew.learn(single + batch, outcome)
+    assert len(crew.check(pair.database).cells) == 300
+
+
+def test_of_two_submissions_for_one_ticket_one_counts(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(100)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    path = f"{crew.campaign.path}/reports"
+    wishes = [
+        [
+            post(path, {**each.submission, "values": [cell] * len(each.values)})
+            for each in crew.members
+        ]
+        for cell in (1, 2)
+    ]
+    first, second = pair.fire(*wishes)
+    both = list(zip(first.statuses, second.statuses, strict=True))
+    assert Counter(tuple(sorted(statuses)) for statuses in both) == {(200, 409): 100}
+    for member, statuses in zip(crew.members, both, strict=True):
+        member.values = [1 + statuses.index(200)] * len(member.values)
+        member.counted = True
+    assert len(crew.check(pair.database).cells) == 100
+
+
+@contextmanager
+def meanwhile(work: Any) -> Iterator[None]:
+    """Do something over and over again, as long as this lasts."""
+    done = threading.Event()
+
+    def repeat() -> int:
+        times = 0
+        while not done.is_set():
+            work()
+            times += 1
+        return times
+
+    with ThreadPoolExecutor(1) as thread:
+        repeating = thread.submit(repeat)
+        try:
+            yield
+        finally:
+            done.set()
+        assert repeating.result() > 1, "there was no time for it"
+
+
+def test_adding_up_while_both_count_loses_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "MANY", 2)
+    read = Tallies.summary
+
+    def slowly(connection: Connection, campaign: Campaign) -> Summary:
+        found = read(connection, campaign)
+        time.sleep(0.03)
+        return found
+
+    monkeypatch.setattr(Tallies, "summary", staticmethod(slowly))
+    crew = pair.crew()
+    crew.volley(1000)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    users = [0.0]
+    with opened(pair.database) as database:
+        with database.reading() as connection:
+            campaign = Campaigns.find(connection, crew.campaign.id)
+        assert campaign is not None
+
+        def add_up() -> None:
+            with database.writing() as connection:
+                Tallies.compact(connection, campaign)
+            with database.reading() as connection:
+                users.append(Tallies.summary(connection, campaign).total_users)
+
+        with meanwhile(add_up):
+            pair.share(crew, [crew.single(each) for each in crew.members])
+    assert users == sorted(users), "a reader saw something vanish"
+    assert len(crew.check(pair.database).cells) == 1000
+
+
+def test_servers_do_not_lock_one_another_out(pair: Pair) -> None:
+    """Each with requests of all kinds to two campaigns, in the orders that would be worst."""
+    crews = [pair.crew(), pair.crew()]
+    for crew in crews:
+        crew.volley(400)
+        pair.share(crew, [crew.enrolment(each) for each in crew.members[:200]])
+    first, second = crews
+    enrol = [[crew.enrolment(each) for each in crew.members[200:]] for crew in crews]
+    submit = [[crew.single(each) for each in crew.members[:200]] for crew in crews]
+    left = [shot for both in zip(enrol[0], submit[1], strict=True) for shot in both]
+    right = [shot for both in zip(enrol[1], submit[0], strict=True) for shot in both]
+    outcomes = pair.fire(*([shot.request for shot in shots] for shots in (left, right)))
+    for outcome in outcomes:
+        assert Counter(outcome.statuses) == {200: 400}
+    for outcome, shots in zip(outcomes, (left, right), strict=True):
+        first.learn(shots[::2] if shots is left else shots[1::2], part(outcome, shots is right))
+        second.learn(shots[1::2] if shots is left else shots[::2], part(outcome, shots is left))
+    for crew in crews:
+        crew.check(pair.database)
+
+
+def part(outcome: Outcome, odd: bool) -> Outcome:
+    """Every other request."""
+    mine = slice(int(odd), None, 2)
+    answers, latencies = outcome.answers[mine], outcome.latencies[mine]
+    return Outcome(outcome.statuses[mine], answers, latencies, outcome.seconds)
+
+
+def test_refusals_at_both_are_all_counted(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(60)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    path = f"{crew.campaign.path}/reports"
+    wrong = [post(path, {**each.submission, "values": []}) for each in crew.members]
+    outside = [
+        post(path, {**each.submission, "values": [10**6] * len(each.values)})
+        for each in crew.members
+    ]
+    for outcome in pair.fire(wrong + outside, outside + wrong):
+        assert Counter(outcome.statuses) == {422: 120}
+    causes = [{"cause": name, "count": 120} for name in ("out-of-domain", "wrong-number-of-values")]
+    eventually(lambda: crew.campaign.status()["rejections"] == causes)
+
+
+def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pair: Pair) -> None:
+    campaign = pair.campaign().id
+    causes = [(campaign, "ticket-used", 1), (campaign, "out-of-domain", 2)]
+
+    def write(rows: list[tuple[str, str, int]]) -> None:
+        with opened(pair.database) as database:
+            for _ in range(100):
+                with database.writing() as connection:
+                    count_rejections(connection, rows)
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(write, rows) for rows in (causes, causes[::-1])]:
+            done.result()
+    told = [{"cause": cause, "count": 200 * number} for _, cause, number in reversed(causes)]
+    status = pair.servers[1].operator.get(f"/v1/campaigns/{campaign}/status")
+    assert status["rejections"] == told
+
+
+def test_an_export_is_of_one_moment(pair: Pair) -> None:
+    crew = pair.crew()
+    crew.volley(600)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    seen = []
+
+    def export() -> None:
+        data = crew.campaign.face.operator.download(f"{crew.campaign.path}/export")
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        told = json.loads(archive.read("campaign.json"))
+        summary = Summary.from_bytes(archive.read("campaign.summary"))
+        rows = pq.read_table(io.BytesIO(archive.read("reports.parquet"))).num_rows
+        seen.append((told["submissions"], summary.total_users, told["reports"], rows))
+
+    with meanwhile(export):
+        pair.share(crew, [crew.single(each) for each in crew.members], rate=120)
+    export()
+    assert len({submissions for submissions, *_ in seen}) > 1, "all were before or after"
+    for submissions, users, reports, rows in seen:
+        assert (submissions, reports) == (users, rows)
+
+
+def test_a_change_at_one_is_known_to_the_other(pair: Pair) -> None:
+    crew = pair.crew(most=10)
+    crew.volley(2)
+    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    elsewhere = CampaignFace(pair.servers[1], crew.campaign.id, crew.campaign.plan)
+    assert elsewhere.submit(crew.members[0].submission).status == 200
+    pair.servers[0].operator.post(f"{crew.campaign.path}/close")
+    late = elsewhere.submit(crew.members[1].submission)
+    assert (late.status, late.code) == (409, "campaign-not-open")
+    assert elsewhere.submit(crew.members[0].submission).status == 200, "it was counted before"
+
+
+def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
+    for number in range(20):
+        file = KeyFile(tmp_path / f"{number}.keys")
+        together = threading.Barrier(8)
+
+        def make(file: KeyFile = file, together: threading.Barrier = together) -> list[str]:
+            together.wait()
+            return file.load_or_make()
+
+        with ThreadPoolExecutor(8) as threads:
+            found = [each.result() for each in [threads.submit(make) for _ in range(8)]]
+        assert all(keys == file.load() for keys in found)
+    assert not list(tmp_path.glob("*.part"))

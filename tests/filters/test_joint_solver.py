@@ -1,0 +1,316 @@
+"""The solver of the joint filter, against plain EM and the conditions of optimality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from unpoison import Plan, Summary, simulate
+from unpoison.attacks import Attack
+from unpoison.filters.joint import Fit, JointCounts, Poison, fit
+from unpoison.filters.joint.solver import LAST_BARRIER
+from unpoison.simulation.population import Population
+from unpoison.types import FloatArray
+
+PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+NEAR = 0.05
+"""In units of the log-likelihood; a tenth of what moves an answer by a standard error."""
+APART, TOGETHER = 1e-9, 1e9
+"""Factors for the number of users: shares of attackers free in each group, or all the same."""
+
+
+def drawn(
+    plan: Plan = PLAN,
+    attack: str | Attack = "none",
+    share: float = 0.25,
+    seed: int = 1,
+    users: int = 4_000,
+) -> JointCounts:
+    values = np.random.default_rng(1).beta(2, 5, users)
+    run = simulate(plan, Population.of(values), attack, share, np.random.default_rng(seed))
+    return JointCounts.of(run.summary, range(len(plan.groups)))
+
+
+def of_categories(number: int, users: int, epsilon: float = 1.0) -> JointCounts:
+    names = [f"c{place}" for place in range(number)]
+    shares = 1 / np.arange(1, number + 1)
+    held = np.random.default_rng(1).multinomial(users, shares / shares.sum())
+    plan = Plan.new("k-rr", epsilon, min_epsilon=epsilon / 2, categories=names)
+    crowd = Population(np.array(names), held)
+    run = simulate(plan, crowd, "maximal-gain:1", 0.2, np.random.default_rng(1))
+    return JointCounts.of(run.summary, range(len(plan.groups)))
+
+
+def models(counts: JointCounts) -> dict[str, Poison]:
+    """One of each kind; poison in the upper eighth."""
+    groups, outputs = counts.counts.shape
+    upper = np.arange(outputs) >= outputs - max(outputs // 8, 1)
+    return {
+        "nobody": Poison.nobody(groups, outputs),
+        "even": Poison.even(groups, outputs),
+        "alike": Poison.alike(upper, groups),
+        "own": Poison.own(np.broadcast_to(upper, (groups, outputs)).copy()),
+    }
+
+
+def likelihood(counts: JointCounts, expected: FloatArray) -> float:
+    return float((counts.counts * np.log(expected)).sum())
+
+
+def plain_em(
+    counts: JointCounts, model: Poison, rounds: int, *, together: bool
+) -> tuple[float, FloatArray, FloatArray]:
+    """Likelihood, honest histogram and shares after so many rounds, with nothing clever."""
+    groups, outputs = counts.counts.shape
+    honest = np.full(counts.inputs, 1 / counts.inputs)
+    kept = np.where(model.places.any(axis=1), 0.8, 1.0)
+    shape = model.places / np.maximum(model.places.sum(axis=1, keepdims=True), 1)
+    expected = np.empty((groups, outputs))
+    for _ in range(rounds):
+        looks = counts.transitions @ honest
+        poison = (1 - kept)[:, None] * shape
+        expected = kept[:, None] * looks + poison
+        ratio = counts.counts / expected
+        pulled = np.einsum("ti,tij,t->j", ratio, counts.transitions, kept)
+        blamed = ratio * poison
+        honest = honest * pulled / (honest @ pulled)
+        kept = 1 - blamed.sum(axis=1) / counts.reports
+        if together:
+            kept = np.full(groups, 1 - blamed.sum() / counts.reports.sum())
+        if model.kind == "alike":
+            total = max(blamed.sum(), 1e-12)
+            shape = np.broadcast_to(blamed.sum(axis=0) / total, shape.shape)
+        if model.kind == "own":
+            shape = blamed / np.maximum(blamed.sum(axis=1, keepdims=True), 1e-12)
+    return likelihood(counts, expected), honest, 1 - kept
+
+
+def check_sums(counts: JointCounts, found: Fit) -> None:
+    assert found.honest.sum() == pytest.approx(1, abs=1e-7)
+    assert found.honest.min() >= 0
+    assert found.poison.min() >= 0
+    assert np.allclose(found.poison.sum(axis=1), found.shares, atol=1e-7)
+    assert np.allclose(found.expected.sum(axis=1), 1, atol=1e-7)
+    looks = (1 - found.shares)[:, None] * (counts.transitions @ found.honest)
+    assert np.allclose(looks + found.poison, found.expected, atol=1e-9)
+    assert (found.poison[~found.model.places] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
+def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None:
+    """With so few users that the shares of groups are not tied to one another."""
+    attack = "noise" if kind == "even" else "uniform:7C/8,C"
+    counts = drawn(attack=attack)
+    counts = replace(counts, users=APART * counts.users)
+    found = fit(counts, models(counts)[kind])
+    reached, honest, shares = plain_em(counts, found.model, 6_000, together=False)
+    height = likelihood(counts, found.expected)
+    assert found.converged
+    assert reached <= height + found.gap
+    assert reached > height - 0.5
+    deviation = found.deviation(counts.values)
+    assert abs(honest @ counts.values - found.mean(counts.values)) < 0.25 * deviation
+    if kind in ("alike", "own"):
+        assert np.allclose(shares, found.shares, atol=0.003)
+
+
+def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
+    counts = drawn(attack="uniform:7C/8,C")
+    tied = replace(counts, users=TOGETHER * counts.users)
+    free = fit(replace(counts, users=APART * counts.users), models(counts)["alike"])
+    found = fit(tied, models(counts)["alike"])
+    assert np.ptp(found.shares) < 1e-6 < np.ptp(free.shares)
+    reached, honest, shares = plain_em(counts, found.model, 6_000, together=True)
+    assert abs(shares[0] - found.shares[0]) < 0.003
+    assert reached <= likelihood(counts, found.expected) + found.gap
+    assert abs((honest - found.honest) @ counts.values) < 0.25 * found.deviation(counts.values)
+
+
+def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
+    counts = drawn(plan, "uniform:7C/8,C")
+    found = fit(counts, models(counts)["own"])
+    reached, _, shares = plain_em(counts, found.model, 20_000, together=False)
+    height = likelihood(counts, found.expected)
+    assert height - 0.1 < reached <= height + found.gap
+    assert shares[0] == pytest.approx(found.shares[0], abs=0.002)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_conditions_of_optimality_hold_without_poison(seed: int) -> None:
+    counts = drawn(seed=seed, users=30_000)
+    found = fit(counts, models(counts)["nobody"])
+    slope = np.einsum("ti,tij->j", counts.counts / found.expected, counts.transitions)
+    total = counts.reports.sum()
+    assert slope.max() - total < NEAR
+    slack = total - slope
+    assert (found.honest * slack).max() < 20 * LAST_BARRIER
+    used = found.honest > 0.01
+    assert np.abs(slack[used]).max() < NEAR
+    assert 2 <= used.sum() < counts.inputs
+
+
+def test_the_conditions_of_optimality_hold_for_the_poison_of_each_group() -> None:
+    counts = drawn(attack="uniform:3C/4,C", users=30_000)
+    counts = replace(counts, users=APART * counts.users)
+    found = fit(counts, models(counts)["own"])
+    ratio = counts.counts / found.expected
+    slope = np.where(found.model.places, ratio, -np.inf) - counts.reports[:, None]
+    assert slope.max() < NEAR
+    inside = found.poison[found.model.places] * np.abs(slope[found.model.places])
+    assert inside.max() < 20 * LAST_BARRIER
+    honest = np.einsum("t,ti,tij->j", 1 - found.shares, ratio, counts.transitions)
+    multiplier = ((1 - found.shares) * counts.reports).sum()
+    assert honest.max() - multiplier < NEAR
+    assert (found.honest * (multiplier - honest)).max() < 20 * LAST_BARRIER
+
+
+def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
+    counts = drawn(users=30_000)
+    model = models(counts)["nobody"]
+    best = likelihood(counts, fit(counts, model).expected)
+    early = [fit(counts, model, most_steps=steps) for steps in range(12)]
+    for found in early:
+        feasible = found.expected / found.expected.sum(axis=1, keepdims=True)
+        missing = best - likelihood(counts, feasible)
+        assert -1e-3 <= missing <= found.gap + 1e-3
+    assert not early[0].converged
+    assert early[-1].gap < early[4].gap < early[0].gap
+
+
+def with_zeros() -> JointCounts:
+    counts = drawn()
+    few = counts.counts.copy()
+    few[:, ::2] = 0
+    return replace(counts, counts=few)
+
+
+def uneven() -> JointCounts:
+    counts = drawn(users=30_000)
+    factors = np.array([1.0, 0.03, 100.0])
+    return replace(
+        counts,
+        counts=np.round(counts.counts * factors[:, None]),
+        users=counts.users * factors,
+    )
+
+
+def in_one_bucket() -> JointCounts:
+    counts = drawn()
+    lonely = np.zeros_like(counts.counts)
+    lonely[:, 5] = 1_000
+    return replace(counts, counts=lonely)
+
+
+def tiny() -> JointCounts:
+    rng = np.random.default_rng(1)
+    cells = np.stack([rng.multinomial(16, np.full(PLAN.cells, 1 / PLAN.cells)) for _ in range(3)])
+    return JointCounts.of(Summary(PLAN, cells, (0, 0, 0)), range(3))
+
+
+AWKWARD: dict[str, Callable[[], JointCounts]] = {
+    "zeros": with_zeros,
+    "uneven": uneven,
+    "one bucket": in_one_bucket,
+    "tiny": tiny,
+    "one group": lambda: drawn(Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1), "point:C"),
+    "two categories": lambda: of_categories(2, 10_000),
+    "many categories": lambda: of_categories(150, 100_000),
+    "large budget": lambda: drawn(Plan.new(epsilon=8.0, min_epsilon=1.0, low=0, high=1), "noise"),
+    "small budget": lambda: drawn(Plan.new(epsilon=0.02, min_epsilon=0.01, low=0, high=1)),
+    "square wave": lambda: drawn(
+        Plan.new("square-wave", 2.0, min_epsilon=0.5, low=0, high=1), "point:1+b"
+    ),
+    "integers": lambda: drawn(
+        Plan.new("piecewise-integer", 1.0, min_epsilon=0.25, low=0, high=1), "point:C"
+    ),
+    "square integers": lambda: drawn(
+        Plan.new("square-wave-integer", 1.0, min_epsilon=0.25, low=0, high=1), "point:-b"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
+def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
+    counts = AWKWARD[name]()
+    found = fit(counts, models(counts)[kind])
+    assert found.converged
+    bounds = counts.inputs + found.model.variables + len(counts.reports)
+    assert 0 <= found.gap <= 2 * LAST_BARRIER * bounds
+    check_sums(counts, found)
+    assert np.isfinite(found.deviance)
+    assert found.deviance >= 0
+    assert 0 <= found.p_value <= 1
+    other = plain_em(counts, found.model, 50, together=True)[0]
+    # With noise the problem is not convex: where it fits badly, another peak may be higher.
+    room = 1e-3 if kind == "even" else 1e-6
+    assert other <= likelihood(counts, found.expected) + found.gap + room * abs(other)
+
+
+@pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
+def test_covariances_are_positive_and_keep_the_sum(kind: str) -> None:
+    counts = drawn(attack="uniform:7C/8,C", users=20_000)
+    found = fit(counts, models(counts)[kind])
+    spread = np.linalg.eigvalsh((found.honest_covariance + found.honest_covariance.T) / 2)
+    assert spread.min() > -1e-9
+    ones = np.ones(counts.inputs)
+    assert abs(ones @ found.honest_covariance @ ones) < 1e-8
+    assert found.deviation(counts.values) > 0
+    shares = np.linalg.eigvalsh(found.share_covariance)
+    assert shares.min() > -1e-12
+    assert (np.diag(found.share_covariance) > 0).all() == (kind in ("alike", "own"))
+
+
+def test_a_likelihood_rises_with_every_model_that_has_more_room() -> None:
+    counts = drawn(attack="uniform:7C/8,C")
+    loose = replace(counts, users=APART * counts.users)
+    fits = {kind: fit(loose, model) for kind, model in models(loose).items()}
+    assert fits["own"].deviance < fits["alike"].deviance + 0.1
+    assert fits["alike"].deviance < fits["nobody"].deviance
+    assert fits["own"].degrees < fits["alike"].degrees < fits["nobody"].degrees
+
+
+def test_noise_over_the_whole_domain_explains_no_less_than_nobody() -> None:
+    counts = drawn(attack="uniform:7C/8,C")
+    loose = replace(counts, users=APART * counts.users)
+    fits = {kind: fit(loose, model) for kind, model in models(loose).items()}
+    assert fits["even"].deviance < fits["nobody"].deviance + 0.1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "attack", "kind"),
+    [
+        ("piecewise", "none", "nobody"),
+        ("piecewise", "uniform:7C/8,C", "alike"),
+        ("square-wave", "none", "nobody"),
+    ],
+)
+def test_standard_errors_are_what_repeated_collections_show(
+    mechanism: str, attack: str, kind: str
+) -> None:
+    plan = Plan.new(mechanism, 1.0, min_epsilon=0.5, low=0, high=1)
+    means, told, shares, share_told = [], [], [], []
+    for seed in range(60):
+        counts = drawn(plan, attack, seed=seed)
+        found = fit(counts, models(counts)[kind])
+        means.append(found.mean(counts.values))
+        told.append(found.deviation(counts.values))
+        shares.append(float(found.shares.mean()))
+        share_told.append(float(np.sqrt(found.share_covariance.sum()) / len(found.shares)))
+    assert np.std(means) == pytest.approx(np.mean(told), rel=0.25)
+    if kind != "nobody":
+        # The simulated share of attackers is exact over all groups; the model has it scatter.
+        assert 0.4 * np.mean(share_told) < np.std(shares) < 1.25 * np.mean(share_told)
+
+
+def test_the_deviance_of_a_true_model_has_its_degrees_of_freedom_on_average() -> None:
+    found = [
+        fit(counts, models(counts)["alike"])
+        for counts in (drawn(attack="uniform:7C/8,C", seed=seed) for seed in range(25))
+    ]
+    average = np.mean([each.deviance for each in found])
+    assert average == pytest.approx(np.mean([each.degrees for each in found]), rel=0.1)

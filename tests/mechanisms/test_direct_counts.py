@@ -1,0 +1,248 @@
+"""Counts drawn directly are distributed as if every report had been drawn."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, ks_2samp
+
+from unpoison import Plan, simulate
+from unpoison.attacks import attacks, parse_attack
+from unpoison.attacks.base import Attack
+from unpoison.errors import InvalidParameter
+from unpoison.estimate import Estimate
+from unpoison.estimate.methods import estimates
+from unpoison.mechanisms import make, mechanisms
+from unpoison.mechanisms.direct_counts import draw_windows
+from unpoison.simulation.ground_truth import Truth
+from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.population import Population
+from unpoison.types import FloatArray, IntArray
+
+ALMOST_NEVER = 1e-6
+every_mechanism = pytest.mark.parametrize("name", list(mechanisms))
+BUDGETS = [1 / 16, 1.0, 6.0]
+
+
+def p_value(counts: IntArray, expected: FloatArray) -> float:
+    seen = expected > 0
+    assert not counts[~seen].any()
+    distance = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
+    return float(chi2.sf(distance, seen.sum() - 1)) if seen.sum() > 1 else 1.0
+
+
+def some_values(name: str, epsilon: float) -> FloatArray:
+    part = make(name, epsilon, 40)
+    if part.categorical:
+        return np.array([0.0, 7.0, 39.0])
+    return part.input_low + np.array([0, 0.1234, 0.5, 1]) * (part.input_high - part.input_low)
+
+
+@every_mechanism
+@pytest.mark.parametrize("epsilon", BUDGETS)
+def test_counts_follow_the_probabilities_of_cells(name: str, epsilon: float) -> None:
+    part, values = make(name, epsilon, 40), some_values(name, epsilon)
+    numbers = np.arange(1, len(values) + 1) * 50_000
+    counts = part.draw_counts(values, numbers, np.random.default_rng(1))
+    assert counts.sum() == numbers.sum()
+    assert p_value(counts, numbers @ part.cell_probabilities(values, part.grid())) > ALMOST_NEVER
+
+
+@every_mechanism
+def test_counts_vary_as_those_of_single_reports_do(name: str) -> None:
+    part, values = make(name, 1.0, 40), some_values(name, 1.0)
+    numbers, rng = np.full(len(values), 50), np.random.default_rng(1)
+    repeated = np.repeat(values, numbers)
+    grid = part.grid()
+    drawn = [int(part.draw_counts(values, numbers, rng)[7]) for _ in range(2000)]
+    single = [
+        int(np.histogram(part.perturb(repeated, rng) + (0.5 if part.discrete else 0), grid)[0][7])
+        for _ in range(2000)
+    ]
+    assert ks_2samp(drawn, single).pvalue > ALMOST_NEVER
+
+
+@pytest.mark.parametrize("cells", [2, 3, 5, 8, 37])
+def test_windows_cover_what_they_overlap(cells: int) -> None:
+    rng = np.random.default_rng(cells)
+    for _ in range(20):
+        width = float(rng.random() * cells)
+        start = np.array([rng.random() * (cells - width)])
+        counts = draw_windows(start, width, np.array([10_000]), cells, rng)
+        overlap = np.diff(np.clip(np.arange(cells + 1) - start, 0, width))
+        assert p_value(counts, 10_000 * overlap / overlap.sum()) > ALMOST_NEVER
+
+
+FITTING = {
+    "none": ("none", "piecewise"),
+    "uniform": ("uniform:C/3,C", "piecewise"),
+    "point": ("point:C/3", "piecewise"),
+    "evasion": ("evasion:0.3", "piecewise"),
+    "targets": ("targets:a,c", "k-rr"),
+    "maximal-gain": ("maximal-gain:2", "k-rr"),
+    "random": ("random", "k-rr"),
+    "gaussian": ("gaussian:C/3,C", "piecewise"),
+    "beta": ("beta:C/3,C,2,3/2", "piecewise"),
+    "triangular": ("triangular:-C,C,C/3", "piecewise"),
+    "noise": ("noise", "piecewise-integer"),
+    "input": ("input:1/3", "piecewise"),
+    "input of a category": ("input:b", "k-rr"),
+    "adaptive": ("adaptive:2,C/3,C", "piecewise"),
+    "opposite": ("opposite:C/3,C", "piecewise"),
+}
+"""What is written, and the mechanism; the first word is the attack's name."""
+
+
+def truth_of(mechanism: str) -> Truth:
+    if mechanism == "k-rr":
+        plan = Plan.new(mechanism, 1.0, categories=["a", "b", "c"])
+        return Truth(plan, Inputs(np.array([0.0, 1.0, 2.0]), np.array([5, 3, 2])))
+    plan = Plan.new(mechanism, 1.0, low=0, high=1, cells=64)
+    return Truth(plan, Inputs(np.array([-0.2, 0.1])))
+
+
+def test_every_attack_is_drawn_here() -> None:
+    assert {name.split()[0] for name in FITTING} == set(attacks)
+
+
+@pytest.mark.parametrize("written", FITTING)
+def test_poison_is_counted_as_it_is_sent(written: str) -> None:
+    text, mechanism = FITTING[written]
+    attack, target = parse_attack(text), truth_of(mechanism).target(0)
+    if not attack.active:
+        return
+    counts = attack.poison_counts(target, 60_000, np.random.default_rng(1))
+    sent = Attack.poison_counts(attack, target, 600_000, np.random.default_rng(2))
+    assert counts.sum() == 60_000
+    assert ((counts > 0) == (sent > 0)).all()
+    assert p_value(counts, sent / 10) > ALMOST_NEVER
+
+
+RANGES = ["uniform", "gaussian", "beta", "triangular", "noise", "input", "adaptive", "opposite"]
+IN_ENDS = {"low": "(L+2R)/3", "high": "(L+9R)/10"}
+
+
+def pooled(counts: IntArray, expected: FloatArray, least: float = 50.0) -> float:
+    """The p-value of counts whose neighbours stand together until all expect enough."""
+    group = (np.cumsum(expected) // least).astype(int)
+    seen = np.bincount(group, counts)
+    awaited = np.bincount(group, expected).astype(np.float64)
+    return p_value(seen.astype(np.int64)[awaited > 0], awaited[awaited > 0])
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("mechanism", [m for m in mechanisms if not mechanisms[m].categorical])
+@pytest.mark.parametrize("name", RANGES)
+def test_poison_is_counted_as_it_is_sent_in_every_group(
+    name: str, mechanism: str, rank: int
+) -> None:
+    known = {field.name for field in fields(attacks[name])}  # type: ignore[arg-type]
+    attack = attacks[name](**{key: IN_ENDS[key] for key in IN_ENDS if key in known})
+    plan = Plan.new(mechanism, 2.0, 0.5, low=0, high=1, cells=64)
+    target = Truth(plan, Inputs(plan.normalise(np.array([0.2, 0.5])))).target(rank)
+    counts = attack.poison_counts(target, 60_000, np.random.default_rng(1))
+    sent = Attack.poison_counts(attack, target, 600_000, np.random.default_rng(2))
+    assert counts.sum() == 60_000
+    assert pooled(counts, sent / 10) > ALMOST_NEVER
+
+
+def answers(fast: bool, mechanism: str, trials: int) -> list[Estimate]:
+    keys = {"categories": ["a", "b", "c"]} if mechanism == "k-rr" else {"low": 0, "high": 1}
+    plan = Plan.new(mechanism, 1.0, min_epsilon=0.25, **keys)
+    rng = np.random.default_rng(3 if fast else 4)
+    if mechanism == "k-rr":
+        values = np.repeat(["a", "b", "c"], [500, 300, 200])
+    else:
+        values = np.random.default_rng(1).beta(2, 5, 1000).round(2)
+    attack = "targets:c" if mechanism == "k-rr" else "uniform:C/2,C"
+    attack = "uniform:1+b/2,1+b" if mechanism == "square-wave" else attack
+    crowd = Population.of(values) if fast else values
+    runs = [simulate(plan, crowd, attack, 0.2, stream) for stream in rng.spawn(trials)]
+    return [estimates(run.summary, ["ostrich"])["ostrich"] for run in runs]
+
+
+@pytest.mark.parametrize("mechanism", ["piecewise", "square-wave", "piecewise-integer", "k-rr"])
+def test_estimates_are_distributed_alike(mechanism: str) -> None:
+    def statistic(answer: Estimate) -> float:
+        return answer.frequencies["b"] if answer.frequencies else answer.mean
+
+    drawn = [statistic(answer) for answer in answers(True, mechanism, 80)]
+    single = [statistic(answer) for answer in answers(False, mechanism, 80)]
+    assert ks_2samp(drawn, single).pvalue > ALMOST_NEVER
+
+
+def test_groups_and_roles_are_as_many_as_planned() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    crowd = Population(np.array([0.25, 0.5]), np.array([700, 299]))
+    run = simulate(plan, crowd, "point:C", 0.1, np.random.default_rng(1))
+    assert run.summary.users.tolist() == [333, 333, 333]
+    assert run.byzantine_fraction == 100 / 999
+    assert 0.25 < run.truth < 0.5
+
+
+def test_truth_and_floor_are_those_of_the_honest_users() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    values = np.random.default_rng(1).beta(2, 5, 3000).round(2)
+    one_by_one = simulate(plan, values, "none", 0, np.random.default_rng(1))
+    drawn = simulate(plan, Population.of(values), "none", 0, np.random.default_rng(1))
+    assert drawn.truth == pytest.approx(one_by_one.truth)
+    assert drawn.floor == pytest.approx(one_by_one.floor)
+    assert drawn.cramer_rao == pytest.approx(one_by_one.cramer_rao)
+    assert drawn.honest is not None
+    assert drawn.honest.fractions == pytest.approx(one_by_one.honest.fractions)  # type: ignore[union-attr]
+
+
+def test_numbers_are_weights_of_the_floor() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    values, numbers = np.array([-0.5, 0.1, 0.7]), np.array([3, 2, 1])
+    users = np.array([3.0, 3.0])
+    for bound in (oracle_floor, cramer_rao):
+        repeated = bound(plan, np.repeat(values, numbers), users)
+        assert bound(plan, values, users, numbers=numbers) == pytest.approx(repeated)
+
+
+def test_attackers_of_categories_are_named() -> None:
+    plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["a", "b", "c"])
+    crowd = Population(np.array(["a", "b", "c"]), np.array([500, 400, 100]))
+    run = simulate(plan, crowd, "maximal-gain:2", 0.2, np.random.default_rng(1))
+    assert run.poisoned == ("b", "c")
+    assert run.frequencies is not None
+    assert sum(run.frequencies.values()) == pytest.approx(1)
+
+
+def test_a_population_of_many_numbers_keeps_the_mean() -> None:
+    values = np.random.default_rng(1).lognormal(size=50_000)
+    crowd = Population.of(values, quanta=64)
+    assert len(crowd.values) <= 64
+    assert crowd.users == 50_000
+    mean = float(crowd.values @ crowd.numbers / crowd.users)
+    assert mean == pytest.approx(values.mean())
+    width = (values.max() - values.min()) / 64
+    nearest = np.abs(values[:, None] - crowd.values).min(axis=1)
+    assert nearest.max() <= width
+
+
+def test_a_population_can_be_resampled_to_any_size() -> None:
+    crowd = Population.of(["x", "y", "y"]).resampled(10**9, np.random.default_rng(1))
+    assert crowd.users == 10**9
+    assert crowd.numbers[1] / crowd.users == pytest.approx(2 / 3, abs=1e-3)
+
+
+@pytest.mark.parametrize("numbers", [[1], [0, 0], [-1, 2]])
+def test_a_population_needs_counts(numbers: list[int]) -> None:
+    with pytest.raises(InvalidParameter, match="numbers"):
+        Population(np.array([0.0, 1.0]), np.array(numbers))
+
+
+def test_what_cannot_be_drawn_as_counts_is_refused() -> None:
+    crowd = Population.of([0.1, 0.2, 0.3])
+    baseline = Plan.new(protocol="baseline", low=0, high=1)
+    tiered = Plan.new(low=0, high=1, tiers=[{"epsilon": 0.5}])
+    for plan in (baseline, tiered):
+        with pytest.raises(InvalidParameter, match="dap plan without tiers"):
+            simulate(plan, crowd)
+    with pytest.raises(InvalidParameter, match="budgets"):
+        simulate(Plan.new(low=0, high=1), crowd, budgets=[1.0])

@@ -1,0 +1,242 @@
+"""The planner: candidates, what it predicts of them, which one it takes, and the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.command_line import Command, write_table
+from unpoison import InvalidParameter, Plan, simulate
+from unpoison.filters.joint import JointCounts, Poison, fit
+from unpoison.planner import (
+    Candidate,
+    Comparison,
+    Prediction,
+    Reference,
+    Setting,
+    attacks_on,
+    candidates,
+    detectable_share,
+    predict,
+    users_for,
+    utilities,
+)
+from unpoison.planner.reference import SHAPES
+from unpoison.simulation.theory import utility_max
+from unpoison.simulation.trials import ungrouped
+
+DRINKS = ["tea", "milk", "water"]
+NUMBERS: dict[str, Any] = {"low": 0, "high": 10}
+SETTING = Setting(10_000, tolerate=0.25)
+ON_DRINKS = ("plan", "-m", "k-rr", "--categories", ",".join(DRINKS), "--min-epsilon", "1/2")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("epsilon", [0.0002, 0.1, 0.3, 1.0, 16.0])
+def test_candidates_are_few_valid_plans_of_different_shares(epsilon: float) -> None:
+    found = candidates(epsilon, **NUMBERS)
+    assert 2 <= len(found) <= 16
+    assert len({each.label for each in found}) == len({each.plan for each in found}) == len(found)
+    for each in found:
+        assert len(each.plan.groups) >= 2
+        assert each.plan.groups[0].epsilon == epsilon
+        assert Plan.from_json(each.plan.to_json()) == each.plan
+
+
+def test_designs_share_users_out_as_their_names_say() -> None:
+    found = {each.design: each.plan.groups for each in candidates(1.0, 0.125, **NUMBERS)[-3:]}
+    assert [group.share for group in found["equal users"]] == [0.25] * 4
+    assert np.allclose([group.share for group in found["half first"]], [1 / 2, *[1 / 6] * 3])
+    reports = [group.share * group.reports for group in found["equal reports"]]
+    assert np.allclose(reports, reports[0])
+
+
+def test_there_must_be_groups_to_compare() -> None:
+    with pytest.raises(InvalidParameter, match=r"min_epsilon must be at most half of epsilon 1"):
+        candidates(1.0, 0.75, **NUMBERS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reference_users_are_as_their_shape_says(shape: str) -> None:
+    a, b = SHAPES[shape]
+    plan = Plan.new(epsilon=1.0, **NUMBERS)
+    crowd = Reference(shape, 12_345).population(plan)
+    assert crowd.users == 12_345
+    assert np.average(crowd.values, weights=crowd.numbers) == pytest.approx(10 * a / (a + b), 0.01)
+
+
+def test_the_price_is_one_where_nobody_pays() -> None:
+    reference, plan = Reference("Beta(2,5)", 20_000), candidates(1.0, **NUMBERS)[-1].plan
+    run = simulate(ungrouped(plan), reference.population(plan), "none", 0.0)
+    assert reference.unprotected_error(plan) == pytest.approx(run.floor)
+
+
+def test_the_detectable_share_is_noticed_and_half_of_it_mostly_not() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, **NUMBERS)
+    reference, rng = Reference("Beta(2,5)", 50_000), np.random.default_rng(1)
+    attack, share = next(iter(attacks_on(plan).values())), detectable_share(plan, reference)
+
+    def noticed(gamma: float) -> bool:
+        run = simulate(plan, reference.population(plan), attack, gamma, rng)
+        counts = JointCounts.of(run.summary, range(3))
+        return fit(counts, Poison.nobody(*counts.counts.shape)).p_value < 0.05
+
+    assert sum(noticed(share) for _ in range(20)) >= 14
+    assert sum(noticed(share / 2) for _ in range(20)) <= 13
+
+
+def test_fewer_attackers_are_noticed_among_more_users() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.25, **NUMBERS)
+    few, many = (detectable_share(plan, Reference("uniform", n)) for n in (10**5, 10**7))
+    assert few / many == pytest.approx(10, rel=0.15)
+
+
+def test_without_noise_attackers_are_never_noticed() -> None:
+    plan = Plan.new("k-rr", epsilon=16.0, min_epsilon=8.0, categories=DRINKS)
+    assert np.isnan(detectable_share(plan, Reference("uniform", 1000)))
+
+
+def test_utilities_are_those_of_the_paper_in_natural_units() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=1.0, **NUMBERS)
+    C = plan.group_mechanisms[0].output_high
+    found = utilities(plan, 0.2)
+    assert found.most == pytest.approx(5 * utility_max(0.2, 0.8, C, 4 / 7 - 1), 0.001)
+    assert found.cost == pytest.approx(5 * 0.2 * 0.3 * C)
+
+
+def lines() -> tuple[Prediction, ...]:
+    """Dear and good, cheap and bad, and one between them."""
+    plans = [Plan.new(epsilon=1.0, min_epsilon=1 / 2**n, **NUMBERS) for n in (1, 2, 3)]
+    errors = (0.4, 0.21, 0.2)
+    pairs = zip(plans, errors, strict=True)
+    return tuple(
+        Prediction(Candidate("equal users", plan), error, error, 0.1, 1.0, 0.05, 1.0)
+        for plan, error in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "place", "met"), [(None, 1, True), (0.5, 0, True), (0.205, 2, True), (0.1, 1, False)]
+)
+def test_the_cheapest_plan_that_is_good_enough(target: float | None, place: int, met: bool) -> None:
+    found = Comparison(lines(), SETTING, target)
+    assert found.recommended is found.lines[place]
+    assert found.met is met
+
+
+def test_an_error_with_nobody_attacking_can_miss_the_target_too() -> None:
+    cheap, *others = lines()
+    found = Comparison((replace(cheap, quiet_error=0.6), *others), SETTING, 0.5)
+    assert found.recommended is found.lines[1]
+
+
+def test_more_users_have_smaller_errors_and_meet_the_target() -> None:
+    keys = {"mechanism": "k-rr", "categories": DRINKS}
+    plan, setting = candidates(1.0, 0.5, **keys)[0], Setting(2000, tolerate=0.1)
+    line = predict(plan, setting)
+    needed = users_for(line, setting, line.worst / 2)
+    assert needed is not None
+    assert needed >= 4 * 2000
+    assert predict(plan, replace(setting, users=needed)).worst <= line.worst / 2
+    assert users_for(line, setting, line.worst / 10**5) is None
+
+
+def test_numbers_are_predicted_in_their_own_units() -> None:
+    wide, narrow = (
+        predict(candidates(0.5, 0.25, low=0, high=high)[0], Setting(1000, tolerate=0.25))
+        for high in (100, 1)
+    )
+    for name in ("error", "seen_error", "quiet_error", "blind_spot"):
+        assert getattr(wide, name) == pytest.approx(100 * getattr(narrow, name), rel=1e-6)
+    assert wide.price == pytest.approx(narrow.price, rel=1e-6)
+    assert wide.detectable == pytest.approx(narrow.detectable, rel=1e-6)
+
+
+def test_expected_errors_are_about_those_that_are_seen() -> None:
+    plan = candidates(4.0, 2.0, mechanism="square-wave", low=0, high=1)[0]
+    found = predict(plan, Setting(5000, tolerate=0.1))
+    assert 0.5 < found.seen_error / found.error < 2
+    assert 0 < found.quiet_error < found.error < found.blind_spot
+
+
+def test_the_plan_that_is_recommended_is_written_and_works(unpoison: Command) -> None:
+    found = unpoison.done(
+        *ON_DRINKS, "--users", "2e4", "--json", "-o", "plan.json", "--plot", "plans.png"
+    ).json
+    assert Path("plans.png").stat().st_size > 1000
+    assert Plan.load("plan.json").to_dict() == found["plan"]
+    chosen = found["candidates"][found["recommended"]]
+    assert chosen["groups"] == found["plan"]["groups"]
+    write_table("values.csv", {"drink": DRINKS * 400})
+    unpoison.done("perturb", "values.csv", "-c", "drink", "-p", "plan.json", "-o", "r.csv")
+    unpoison.done("summarise", "r.csv", "-p", "plan.json", "-o", "s.bin")
+    assert set(unpoison.done("estimate", "s.bin", "--json").json["frequencies"]) == set(DRINKS)
+    unpoison.done("simulate", "--values", "values.csv", "-c", "drink", "-p", "plan.json")
+
+
+def test_the_same_options_give_the_same_plan(unpoison: Command) -> None:
+    asked = (*ON_DRINKS, "--users", "1e5", "--tolerate", "1/10", "--json")
+    plain, same, other = (
+        unpoison.done(*asked, *seed).json for seed in ((), ("--seed", 0), ("--seed", 1))
+    )
+    assert plain == same != other
+
+
+def test_the_table_and_the_reason(unpoison: Command) -> None:
+    text = unpoison.done(*ON_DRINKS, "--users", 2000, "--tolerate", "1/10").out
+    assert "2,000 users of whom 10 % may attack" in text
+    assert sum(" *" in line.split("  ")[0] for line in text.splitlines()) == 1
+    assert "Recommended: ε0 " in text
+    assert "U_max" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_table_of_numbers_tells_what_attackers_could_do(unpoison: Command) -> None:
+    bounds = ("--low", 0, "--high", 1, "--epsilon", 4, "--min-epsilon", 2)
+    text = unpoison.done("plan", "--users", 1000, *bounds).out
+    assert "U_max 0." in text
+    assert "U_eva 0." in text
+    assert "seen" in text.splitlines()[1]
+
+
+def test_a_target_that_is_missed(unpoison: Command) -> None:
+    asked = (*ON_DRINKS, "--users", 2000, "--tolerate", "1/10", "--target-error")
+    text = unpoison.done(*asked, "0.005").out
+    assert "No plan meets the target 0.005. This one misses it by" in text
+    assert "users would do." in text
+    assert "with an error of at most 0.5." in unpoison.done(*asked, "0.5").out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--users 999", "users must be a whole number from 1000 to 999999999; received 999"),
+        ("--users 1e9", "users must be a whole number from 1000 to 999999999; received 1000000000"),
+        ("--users 2000 --tolerate 0.5", "tolerate must be above 0 and below 1/2"),
+        ("--users 2000 --tolerate 0", "tolerate must be above 0 and below 1/2"),
+        ("--users 2000 --target-error 0", "target_error must be a positive number; received 0.0"),
+        ("--users 2000 --trials 0", "trials must be at least 1; received 0"),
+        ("--users 2000 --min-epsilon 1", "min_epsilon must be at most half of epsilon 1"),
+        ("--users 2000 --tier 1/2", "--users cannot go with --tier"),
+        ("--users 2000 --protocol baseline", "--users cannot go with --protocol"),
+        ("--users 2000 --plan plan.json", "--users cannot go with --plan"),
+        ("--users 2000 --plot plans.txt", "--plot must end in .png"),
+        ("--users 2000 --plot a.png -o a.png", "outputs must be different files"),
+        ("--users 2000 --mechanism k-rr", "low and high do not go with categories"),
+        ("--tolerate 0.2", "--tolerate must be given with --users; received 0.2"),
+        ("--target-error 0.2", "--target-error must be given with --users; received 0.2"),
+        ("--trials 2", "--trials must be given with --users; received 2"),
+        ("--seed 2", "--seed must be given with --users; received 2"),
+        ("--plot a.png", "--plot must be given with --users; received a.png"),
+    ],
+)
+def test_bad_options_are_refused(unpoison: Command, options: str, message: str) -> None:
+    assert message in unpoison.refused("plan", "--low", 0, "--high", 1, *options.split())

@@ -1,0 +1,494 @@
+"""Reading in batches, and writing whole."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import stat
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unpoison import Plan, Summary, perturb, summarise
+from unpoison.cli import run
+from unpoison.engines import summarise_files
+from unpoison.errors import InvalidFile, InvalidParameter, InvalidReport
+from unpoison.reports import reading
+from unpoison.reports.reading import read_batches
+from unpoison.reports.writing import REPORT_SUFFIXES, ReportWriter
+from unpoison.summary.summary import is_summary
+from unpoison.system.atomic_files import whole_file
+from unpoison.system.paths import check_output, expand
+
+PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("UNPOISON_DATA", raising=False)
+    return tmp_path
+
+
+def write_table(path: str | Path, columns: dict[str, Any], rows: int | None = None) -> Path:
+    table = pa.table(columns)
+    if Path(path).suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=rows)
+    else:
+        pacsv.write_csv(table, path)
+    return Path(path)
+
+
+def column(path: Path, name: str, *, text: bool = False) -> np.ndarray:
+    parts = [batch.columns[name] for batch in read_batches(path, [name], [name] if text else [])]
+    return np.concatenate(parts)
+
+
+# Reading
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 100, 10_000])
+@pytest.mark.parametrize("row_group", [3, 64, 1000])
+def test_parquet_batches_are_the_column(
+    monkeypatch: pytest.MonkeyPatch, batch_rows: int, row_group: int
+) -> None:
+    monkeypatch.setattr(reading, "BATCH_ROWS", batch_rows)
+    values = np.random.default_rng(1).random(1000)
+    path = write_table("x.parquet", {"x": values, "y": values * 2}, row_group)
+    batches = list(read_batches(path, ["y", "x"]))
+    assert all(len(batch.columns["x"]) <= batch_rows for batch in batches)
+    check_batches(batches, values, path)
+
+
+@pytest.mark.parametrize("block", [256, 4096, 10**6])
+def test_csv_batches_are_the_column(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", block)
+    values = np.random.default_rng(1).random(1000)
+    path = write_table("x.csv", {"x": values, "y": values * 2})
+    batches = list(read_batches(path, ["y", "x"]))
+    assert (len(batches) == 1) == (block == 10**6)
+    check_batches(batches, values, path)
+
+
+def check_batches(batches: list[reading.Batch], values: np.ndarray, path: Path) -> None:
+    """Nothing is lost, doubled or moved, and the bytes add up."""
+    x, y = (np.concatenate([each.columns[name] for each in batches]) for name in ("x", "y"))
+    np.testing.assert_array_equal(x, values)
+    np.testing.assert_array_equal(y, values * 2)
+    ends = np.cumsum([len(each.columns["x"]) for each in batches]).tolist()
+    assert [each.rows_before for each in batches] == [0, *ends[:-1]]
+    read = [each.bytes_read for each in batches]
+    assert read == sorted(read)
+    assert read[-1] == path.stat().st_size
+
+
+NUMBERS: dict[str, tuple[Any, list[float]]] = {
+    "float64": (pa.array([1.5, -2.0]), [1.5, -2.0]),
+    "float32": (pa.array([1.5, -2.0], pa.float32()), [1.5, -2.0]),
+    "float16": (pa.array([np.float16(1.5)], pa.float16()), [1.5]),
+    "int8": (pa.array([1, -2], pa.int8()), [1, -2]),
+    "uint64": (pa.array([1, 2**53], pa.uint64()), [1, 2**53]),
+    "decimal": (pa.array([Decimal("1.25"), None]), [1.25, np.nan]),
+    "dictionary": (pa.array([0.5, 0.25, 0.5]).dictionary_encode(), [0.5, 0.25, 0.5]),
+    "whole dictionary": (pa.array([7, 3, None]).dictionary_encode(), [7, 3, np.nan]),
+    "nulls": (pa.array([1.5, None, -2.0]), [1.5, np.nan, -2.0]),
+    "whole nulls": (pa.array([1, None, 2**62]), [1, np.nan, 2.0**62]),
+    "only nulls": (pa.nulls(2), [np.nan, np.nan]),
+    "specials": (pa.array([np.nan, np.inf, -np.inf]), [np.nan, np.inf, -np.inf]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_parquet_numbers_of_every_kind(kind: str) -> None:
+    given, expected = NUMBERS[kind]
+    found = column(write_table("x.parquet", {"x": given}), "x")
+    assert found.dtype.kind in "iuf"
+    np.testing.assert_array_equal(found.astype(np.float64), expected)
+
+
+def test_numbers_keep_their_precision() -> None:
+    """A float32 report at the end of the domain is valid only if it is compared as float32."""
+    path = write_table("x.parquet", {"x": pa.array([0.1], pa.float32())})
+    assert column(path, "x").dtype == np.float32
+
+
+CELLS = {
+    **{"1": 1.0, "-1.5": -1.5, "+2": 2.0, "1e3": 1000.0, ".5": 0.5, "5.": 5.0, " 7 ": 7.0},
+    **{"1E-2": 0.01, '"8"': 8.0, "inf": np.inf, "-Infinity": -np.inf, "007": 7.0},
+    **{"": np.nan, "NaN": np.nan, "NA": np.nan, "null": np.nan, "abc": np.nan, "1_0": np.nan},
+    **{"0x10": np.nan, "1e": np.nan, '"1,5"': np.nan, "1 2": np.nan, "--1": np.nan, "∞": np.nan},
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_csv_numbers_as_people_write_them(cell: str) -> None:
+    """The same whether or not another cell of the batch is no number."""
+    for neighbour in ("1", "none"):
+        Path("x.csv").write_text(f"x,y\n{cell},0\n{neighbour},0\n2,0\n")
+        found = column(Path("x.csv"), "x")
+        assert len(found) == 3
+        np.testing.assert_array_equal(found[0], CELLS[cell])
+
+
+def test_a_csv_column_may_begin_with_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types must not be guessed from the first block, not even those of other columns."""
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 512)
+    cells = ["1"] * 1000 + ["2.5"] * 10 + ["x"]
+    Path("x.csv").write_text("x,other\n" + "".join(f"{cell},{cell}\n" for cell in cells))
+    found = column(Path("x.csv"), "x")
+    np.testing.assert_array_equal(found, [1.0] * 1000 + [2.5] * 10 + [np.nan])
+
+
+def test_blank_lines_are_missing_values_only_where_they_can_be() -> None:
+    Path("one.csv").write_text("x\n1\n\n3\n")
+    np.testing.assert_array_equal(column(Path("one.csv"), "x"), [1, np.nan, 3])
+    Path("two.csv").write_text("x,y\n1,2\n\n3,4\n\n")
+    np.testing.assert_array_equal(column(Path("two.csv"), "x"), [1, 3])
+
+
+TEXTS: dict[str, tuple[Any, list[str]]] = {
+    "text": (pa.array(["a", "NA", "", None, "007"]), ["a", "NA", "", "", "007"]),
+    "dictionary": (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+    "whole numbers": (pa.array([7, None]), ["7", ""]),
+}
+
+
+@pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_is_kept_as_it_is(kind: str, suffix: str) -> None:
+    given, expected = TEXTS[kind]
+    path = write_table(f"x{suffix}", {"x": given, "y": np.arange(len(given))})
+    assert column(path, "x", text=True).tolist() == expected
+
+
+def test_lists_are_no_text() -> None:
+    path = write_table("x.parquet", {"x": [[1], [2]]})
+    with pytest.raises(InvalidFile, match=r"x\.parquet: has list.* which must hold text"):
+        column(path, "x", text=True)
+
+
+def test_a_name_may_be_asked_for_twice() -> None:
+    for suffix in REPORT_SUFFIXES:
+        path = write_table(f"x{suffix}", {"x": [1.0, 2.0]})
+        (batch,) = read_batches(path, ["x", "x"])
+        assert batch.columns["x"].tolist() == [1.0, 2.0]
+
+
+@given(
+    rows=st.integers(1, 300),
+    bad=st.integers(0, 299),
+    batch=st.integers(1, 64),
+    suffix=st.sampled_from(REPORT_SUFFIXES),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_invalid_row_has_its_number_in_any_batch(
+    rows: int, bad: int, batch: int, suffix: str
+) -> None:
+    bad %= rows
+    value = np.zeros(rows)
+    value[bad] = 99.0
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "BATCH_ROWS", batch)
+        patch.setattr(reading, "BLOCK_BYTES", 16 * batch)
+        columns = {"group": np.zeros(rows, dtype=np.int32), "value": value}
+        path = write_table(Path(name) / f"reports{suffix}", columns, 50)
+        with pytest.raises(InvalidReport) as caught:
+            summarise_files([path], PLAN)
+        assert caught.value.row == bad + 1
+        assert str(caught.value).startswith(f"{path}: row {bad + 1}: value must be in ")
+        kept = summarise_files([path], PLAN, drop_invalid=True)
+    assert kept.invalid == 1
+    assert kept.reports.tolist() == [rows - 1, 0, 0]
+
+
+def test_a_reason_never_quotes_the_file() -> None:
+    for message in (
+        "In CSV column #0: CSV conversion error to int64: invalid value '98765'",
+        "CSV parse error: Row #3: Expected 2 columns, got 3: 98765,4,5",
+        "something\n98765",
+    ):
+        assert "98765" not in reading._reason(pa.ArrowInvalid(message), ".csv")
+
+
+# Memory
+
+
+def peak_memory(work: Callable[[], object]) -> int:
+    """The most that Python (NumPy included) held at any time."""
+    gc.collect()
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def write_reports(path: Path, rows: int) -> None:
+    """Many reports, in one row group."""
+    value = np.random.default_rng(1).uniform(-4, 4, rows)
+    columns = {"group": np.zeros(rows, dtype=np.int32), "value": value}
+    write_table(path, columns, rows)
+
+
+@pytest.mark.parametrize(("suffix", "rows"), [(".parquet", 1_000_000), (".csv", 400_000)])
+def test_memory_does_not_grow_with_the_file(
+    monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int
+) -> None:
+    """Four times the rows take no more: a few batches, far less than the file."""
+    monkeypatch.setattr(reading, "BATCH_ROWS", 2**14)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 2**15)
+    peaks = []
+    for factor in (1, 4):
+        path = Path(f"{factor}{suffix}")
+        write_reports(path, factor * rows)
+        peaks.append(peak_memory(partial(summarise_files, [path], PLAN)))
+    assert summarise_files([path], PLAN).reports.sum() == 4 * rows
+    assert peaks[1] < 1.5 * peaks[0] + 2**20
+    assert peaks[1] < path.stat().st_size / 4
+
+
+def test_arrow_does_not_hold_a_whole_row_group() -> None:
+    write_reports(Path("x.parquet"), 4_000_000)
+    gc.collect()
+    at_rest, held = pa.total_allocated_bytes(), []
+    for _ in read_batches(Path("x.parquet"), ["group", "value"]):
+        held.append(pa.total_allocated_bytes() - at_rest)
+    assert len(held) == 16
+    assert max(held) < Path("x.parquet").stat().st_size / 2
+
+
+def test_perturbing_does_not_hold_all_reports() -> None:
+    Path("plan.json").write_text(PLAN.to_json())
+    arguments = ["perturb", "values.parquet", "-c", "x", "-p", "plan.json", "-o", "r.parquet"]
+    peaks = []
+    for factor in (1, 4):
+        values = np.random.default_rng(1).random(factor * 2**19)
+        write_table("values.parquet", {"x": values}, len(values))
+        del values
+        peaks.append(peak_memory(partial(run, arguments)))
+    assert peaks[1] < 1.1 * peaks[0] + 2**20
+
+
+# Which files
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path) for path in paths]
+
+
+def test_expand_takes_files_folders_and_globs() -> None:
+    Path("a/b").mkdir(parents=True)
+    Path("a/folder.parquet").mkdir()
+    for name in ("a/2.csv", "a/1.PARQUET", "a/b/3.csv", "a/.hidden.csv", "a/notes.txt", "r[1].csv"):
+        Path(name).touch()
+    inside = ["a/1.PARQUET", "a/2.csv", "a/b/3.csv"]
+    assert names(expand(["a"], REPORT_SUFFIXES)) == inside
+    assert names(expand([Path("a"), "a/2.csv", Path("a").resolve()], REPORT_SUFFIXES)) == inside
+    assert names(expand(["a/*.csv"], REPORT_SUFFIXES)) == ["a/2.csv"]
+    assert names(expand(["a/**/*.csv"], REPORT_SUFFIXES)) == ["a/2.csv", "a/b/3.csv"]
+    assert names(expand(["a/[12]*"], REPORT_SUFFIXES)) == ["a/1.PARQUET", "a/2.csv"]
+    assert names(expand(["a/b/3.csv", "a/2.csv"], REPORT_SUFFIXES)) == ["a/b/3.csv", "a/2.csv"]
+    assert names(expand(["r[1].csv"], REPORT_SUFFIXES)) == ["r[1].csv"]
+    assert names(expand(["a/notes.txt"], REPORT_SUFFIXES)) == ["a/notes.txt"]
+    assert names(expand(["a"], [".txt"])) == ["a/notes.txt"]
+
+
+def test_expand_counts_a_linked_file_once() -> None:
+    Path("x.csv").touch()
+    Path("y.csv").symlink_to("x.csv")
+    assert names(expand(["y.csv", "x.csv"], REPORT_SUFFIXES)) == ["y.csv"]
+
+
+@pytest.mark.parametrize("path", ["none.csv", "none/*.csv", "empty", "empty/*"])
+def test_expand_refuses_what_holds_nothing(path: str) -> None:
+    Path("empty").mkdir()
+    with pytest.raises(InvalidFile, match=r"does not exist|holds no"):
+        expand([path], REPORT_SUFFIXES)
+
+
+def test_is_summary_knows_our_footer() -> None:
+    Path("s").write_bytes(Summary.empty(PLAN).to_bytes())
+    write_table("other.parquet", {"group": [1], "cell": [1], "count": [1]})
+    write_table("x.csv", {"group": [1]})
+    Path("empty").touch()
+    Path("half").write_bytes(Path("s").read_bytes()[:-10])
+    assert is_summary(Path("s"))
+    for name in ("other.parquet", "x.csv", "empty", "half", "none", "."):
+        assert not is_summary(Path(name))
+
+
+# Writing
+
+
+def listing() -> list[str]:
+    return sorted(os.listdir())
+
+
+@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_exception_leaves_the_old_file_and_nothing_else(fault: type[BaseException]) -> None:
+    Path("old.txt").write_text("old")
+
+    def write(name: str) -> None:
+        with whole_file(name) as file:
+            file.write(b"half")
+            file.flush()
+            assert len(listing()) == 2
+            raise fault
+
+    for name in ("old.txt", "new.txt"):
+        with pytest.raises(fault):
+            write(name)
+    assert listing() == ["old.txt"]
+    assert Path("old.txt").read_text() == "old"
+
+
+def test_the_old_file_stands_until_the_new_one_is_whole() -> None:
+    Path("x.txt").write_text("old")
+    with whole_file("x.txt") as file:
+        file.write(b"new")
+        file.flush()
+        assert Path("x.txt").read_text() == "old"
+    assert Path("x.txt").read_text() == "new"
+    assert listing() == ["x.txt"]
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def mode(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_permissions_are_those_of_any_new_file(umask: Callable[[int], int], mask: int) -> None:
+    umask(mask)
+    with whole_file("x.txt") as file:
+        file.write(b"x")
+    assert mode("x.txt") == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o644, 0o640])
+def test_a_file_that_is_replaced_keeps_its_permissions(kept: int) -> None:
+    Path("x.txt").write_text("old")
+    os.chmod("x.txt", kept)
+    with whole_file("x.txt") as file:
+        draft = next(name for name in listing() if name != "x.txt")
+        assert mode(draft) == kept
+        file.write(b"new")
+    assert mode("x.txt") == kept
+
+
+def test_a_link_stays_a_link() -> None:
+    Path("deep").mkdir()
+    Path("deep/real.txt").write_text("old")
+    Path("link.txt").symlink_to("deep/real.txt")
+    with whole_file("link.txt") as file:
+        file.write(b"new")
+    assert Path("link.txt").is_symlink()
+    assert Path("deep/real.txt").read_text() == "new"
+
+
+def test_names_may_be_as_long_as_the_system_allows() -> None:
+    name = "x" * 251 + ".txt"
+    with whole_file(name) as file:
+        file.write(b"x")
+    assert listing() == [name]
+
+
+def test_outputs_are_checked_before_any_work() -> None:
+    Path("taken").mkdir()
+    Path("file").touch()
+    for path, rule in {
+        "none/x": "folder that exists",
+        "file/x": "folder that exists",
+        "taken": "not a folder",
+        "/dev/null": "not a device",
+    }.items():
+        with pytest.raises(InvalidParameter, match=rule) as caught:
+            check_output(path, "--output")
+        assert str(caught.value).startswith("--output must")
+        assert str(caught.value).endswith(f"received {path}")
+        with pytest.raises(InvalidParameter, match=rule), whole_file(path):
+            pass
+    check_output(None)
+    check_output("new.CSV", suffixes=REPORT_SUFFIXES)
+    with pytest.raises(InvalidParameter, match=r"must end in \.parquet or \.csv; received new"):
+        check_output("new", suffixes=REPORT_SUFFIXES)
+    assert listing() == ["file", "taken"]
+
+
+@pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
+@pytest.mark.parametrize("users", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_reports_come_back_as_they_were_written(suffix: str, users: bool, whole: bool) -> None:
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 5, 1000)
+    value = np.floor(rng.random(1000) * 100) if whole else rng.standard_cauchy(1000)
+    user = np.array([f"user {place}, ü" for place in range(1000)], dtype=object)
+    path = Path(f"reports{suffix}")
+    with path.open("wb") as file, ReportWriter(file, path, whole=whole, users=users) as writer:
+        for part in np.array_split(np.arange(1000), [10, 11, 700]):
+            writer.write(group[part], value[part], user[part] if users else None)
+    np.testing.assert_array_equal(column(path, "group"), group)
+    np.testing.assert_array_equal(column(path, "value"), value)
+    table = pq.read_table(path) if suffix == ".parquet" else pacsv.read_csv(path)
+    assert table.column_names == (["user"] if users else []) + ["group", "value"]
+    assert pa.types.is_integer(table["value"].type) == whole
+    if users:
+        assert column(path, "user", text=True).tolist() == user.tolist()
+
+
+@pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
+def test_no_reports_are_still_a_table(suffix: str) -> None:
+    path = Path(f"reports{suffix}")
+    with path.open("wb") as file, ReportWriter(file, path):
+        pass
+    assert summarise_files([path], PLAN) == Summary.empty(PLAN)
+
+
+@pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
+def test_files_and_memory_give_the_same_summary(suffix: str) -> None:
+    values = np.random.default_rng(1).random(5000)
+    reports = perturb(values, PLAN, np.random.default_rng(2))
+    path = write_table(f"reports{suffix}", {"group": reports.group, "value": reports.value})
+    assert summarise(path, PLAN) == summarise(reports, PLAN)
+    assert summarise([str(path)], PLAN) == summarise(reports, PLAN)
+
+
+@pytest.mark.parametrize("mechanism", ["piecewise", "square-wave-integer"])
+@pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
+def test_a_seed_gives_the_same_reports_in_any_batches(
+    monkeypatch: pytest.MonkeyPatch, mechanism: str, suffix: str
+) -> None:
+    values = np.random.default_rng(1).random(500)
+    plan = Plan.new(mechanism, epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    Path("plan.json").write_text(plan.to_json())
+    path = write_table(f"values{suffix}", {"x": values}, 77)
+    expected = perturb(values, plan, np.random.default_rng(9))
+    command = importlib.import_module("unpoison.cli.perturb")
+    for rows in (1, 13, 100, 1000):
+        monkeypatch.setattr(reading, "BATCH_ROWS", rows)
+        monkeypatch.setattr(reading, "BLOCK_BYTES", 64 * rows)
+        monkeypatch.setattr(command, "REPORTS_AT_ONCE", 3 * rows)
+        common = ["perturb", str(path), "-c", "x", "-p", "plan.json", "--seed", "9"]
+        assert run([*common, "-o", f"reports{suffix}"]) == 0
+        written = Path(f"reports{suffix}")
+        np.testing.assert_array_equal(column(written, "group"), expected.group)
+        np.testing.assert_array_equal(column(written, "value"), expected.value)

@@ -1,0 +1,143 @@
+"""All methods side by side, the oracle, and defences with parameters in their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.command_line import Command
+from unpoison import Plan, estimate, simulate
+from unpoison.defences import Trimming, defences
+from unpoison.errors import InvalidParameter
+from unpoison.estimate.methods import canonical, estimates, parsed_defence
+from unpoison.output.plots import draw_comparison
+from unpoison.protocols import SCHEMES
+from unpoison.simulation import Simulation
+from unpoison.simulation.population import Population
+from unpoison.simulation.trials import oracle_estimate, run_trials, score
+
+RUN = ("--users", "20000", "--epsilon", "0.5", "--min-epsilon", "0.25", "--seed", "1", "--fast")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def poisoned(fraction: float = 0.3) -> Simulation:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    values = Population.of(np.random.default_rng(1).beta(2, 5, 50_000))
+    return simulate(plan, values, "point:C", fraction, np.random.default_rng(2))
+
+
+def test_the_oracle_estimates_from_honest_reports_alone() -> None:
+    run = poisoned()
+    assert run.honest_summary is not None
+    honest = 1 - run.byzantine_fraction
+    assert run.honest_summary.reports.sum() == pytest.approx(
+        honest * run.summary.reports.sum(), rel=0.01
+    )
+    found = oracle_estimate(run)
+    assert found.method == "oracle"
+    assert abs(found.mean - run.truth) < 6 * run.floor**0.5
+    assert abs(estimate(run.summary, method="ostrich").mean - run.truth) > 60 * run.floor**0.5
+
+
+def test_the_oracle_of_categories_has_frequencies() -> None:
+    plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["a", "b", "c"])
+    crowd = Population(np.array(["a", "b", "c"]), np.array([50_000, 30_000, 20_000]))
+    run = simulate(plan, crowd, "targets:c", 0.3, np.random.default_rng(1))
+    found = oracle_estimate(run).frequencies
+    assert found is not None
+    assert found["a"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_oracle_reaches_the_floor() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    values = Population.of(np.random.default_rng(1).beta(2, 5, 20_000))
+    rng = np.random.default_rng(3)
+    rows, _ = run_trials(plan, values, "point:C", 0.3, ["oracle"], trials=100, rng=rng)
+    (line,) = score(rows)
+    assert 0.6 < line.mse_over_floor < 1.6
+
+
+def test_methods_give_the_same_together_and_one_by_one() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    values = np.random.default_rng(1).beta(2, 5, 5000)
+    names = ["emf", "oracle", "emf-star", "ostrich"]
+    both = [
+        run_trials(
+            plan, values, "point:C", 0.3, names, rng=np.random.default_rng(1), shared=shared
+        )[0]
+        for shared in (True, False)
+    ]
+    together, alone = ([(row.method, row.collection, row.mean) for row in rows] for rows in both)
+    assert [each[:2] for each in together] == [each[:2] for each in alone]
+    assert [each[2] for each in together] == pytest.approx([each[2] for each in alone])
+
+
+def test_a_defence_may_have_parameters_in_its_name() -> None:
+    summary = poisoned().summary
+    assert parsed_defence("trimming:side=left,share=0.25") == Trimming("left", 0.25)
+    name = canonical("trimming: side=left, share=0.25")
+    found = estimates(summary, [name, "trimming"])
+    assert found[name].mean == estimate(summary, method="trimming", side="left", share=0.25).mean
+    assert found[name].mean != found["trimming"].mean
+    assert estimate(summary, method=name).mean == found[name].mean
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("trimming:shore=0.5", "trimming takes side, share"),
+        ("trimming:share=much", "share must be a number"),
+        ("trimming:share=0.5,share=0.5", "each once"),
+        ("trimming:share", "each once"),
+        ("ostrich:share=1", "no parameters"),
+        ("emf:share=1", "takes no parameters"),
+        ("trimmin:share=1", "did you mean 'trimming'"),
+    ],
+)
+def test_wrong_parameters_are_refused(method: str, said: str) -> None:
+    with pytest.raises(InvalidParameter, match=said):
+        canonical(method)
+
+
+def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
+    facts = unpoison.done("simulate", "--compare", *RUN, "--plot", "all.png", "--json").json
+    grouped = [each["method"] for each in facts["methods"] if each["collection"] == "grouped"]
+    available = [name for name in defences if defences[name].available()]
+    assert grouped == ["oracle", "joint", *SCHEMES, *available]
+    assert Path("all.png").stat().st_size > 5000
+    errors = {each["method"]: each["mse_over_floor"] for each in facts["methods"]}
+    assert errors["oracle"] < errors["ostrich"]
+
+
+def test_compare_of_categories_leaves_out_what_needs_numbers(unpoison: Command) -> None:
+    facts = unpoison.done("simulate", "--compare", "-d", "covid-19", *RUN, "--json").json
+    names = {each["method"] for each in facts["methods"]}
+    assert names == {"oracle", "ostrich", "joint", *SCHEMES}
+
+
+def test_a_comparison_shows_every_line() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    values, names = Population.of(np.linspace(0, 1, 4000)), ["oracle", "ostrich"]
+    rows, _ = run_trials(plan, values, "point:C", 0.3, names, rng=np.random.default_rng(1))
+    axis = draw_comparison(score(rows)).axes[0]
+    labels = [text.get_text() for text in axis.get_yticklabels()]
+    assert set(labels) == {"oracle", "ostrich", "ostrich (ungrouped)"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--compare", "--methods", "emf"), "--compare cannot go with --methods"),
+        (("--fast", "--reports", "r.parquet"), "--fast cannot go with --reports"),
+    ],
+)
+def test_what_cannot_go_together_is_refused(
+    unpoison: Command, arguments: tuple[str, ...], said: str
+) -> None:
+    assert said in unpoison.refused("simulate", *arguments)

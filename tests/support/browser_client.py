@@ -1,0 +1,117 @@
+"""The browser's client on a page, as tests call it; each test file makes its own fixtures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.scripted_collector import LyingCollector, serving
+from unpoison import Plan
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+SECRET_VALUE = 31415.926535
+ATTEMPTS = 6
+WHOLE = ["GET k3v9", "POST tickets", "POST reports"]
+START = """(options) => {
+    const sleeps = [];
+    const sleep = async (seconds) => { sleeps.push(seconds); };
+    const show = (error) => ({ code: error.code, message: error.message, sleeps });
+    window.outcome = import("/client.js")
+        .then(({ report }) => report({ invite: "invite", ...options, sleep }))
+        .then((receipt) => ({ ...receipt, sleeps }), show);
+}"""
+ON_LEDGER = """(text) => new Promise((resolve, reject) => {
+    const opening = indexedDB.open("unpoison-ledger", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("unpoison-ledger");
+    opening.onerror = reject;
+    opening.onsuccess = () => {
+        const transaction = opening.result.transaction("unpoison-ledger", "readwrite");
+        const store = transaction.objectStore("unpoison-ledger");
+        const key = "unpoison-ledger";
+        const asking = text === null ? store.get(key) : store.put(text, key);
+        transaction.oncomplete = () => { opening.result.close(); resolve(asking.result ?? null); };
+    };
+})"""
+
+
+def collector_fixture() -> Callable[..., Iterator[LyingCollector]]:
+    """A fixture: a collector of its own for each test, with a plan of two tiers."""
+
+    @pytest.fixture(name="collector")
+    def collector() -> Iterator[LyingCollector]:
+        tiers = [{"epsilon": 0.5, "min_epsilon": 0.5}]
+        plan = Plan.new("piecewise-integer", 1.0, 0.25, low=0, high=86400, tiers=tiers)
+        with serving(LyingCollector(plan)) as served:
+            yield served
+
+    return collector
+
+
+def context_fixture() -> Callable[..., Iterator[BrowserContext]]:
+    """A fixture: a browser's profile of its own for each test, with an empty storage."""
+
+    @pytest.fixture(name="context")
+    def context(browser: Browser) -> Iterator[BrowserContext]:
+        context = browser.new_context()
+        yield context
+        context.close()
+
+    return context
+
+
+def page_fixture() -> Callable[..., Page]:
+    """A fixture: a page of the collector."""
+
+    @pytest.fixture(name="page")
+    def page(context: BrowserContext, collector: LyingCollector) -> Page:
+        return open_page(context, collector)
+
+    return page
+
+
+def open_page(context: BrowserContext, collector: LyingCollector) -> Page:
+    page = context.new_page()
+    page.goto(collector.address)
+    return page
+
+
+def start(page: Page, **options: Any) -> None:
+    usual = {"campaign": "k3v9", "value": SECRET_VALUE, "policy": policy()}
+    page.evaluate(START, {**usual, **options})
+
+
+def finish(page: Page) -> dict[str, Any]:
+    found = page.evaluate("() => window.outcome")
+    assert isinstance(found, dict)
+    return found
+
+
+def report(page: Page, **options: Any) -> dict[str, Any]:
+    """The receipt, or the error's code and message; how long it would have slept."""
+    start(page, **options)
+    return finish(page)
+
+
+def policy(**more: Any) -> dict[str, Any]:
+    return {"low": 0, "high": 86400, **more}
+
+
+def ledger_text(page: Page) -> str | None:
+    found = page.evaluate(ON_LEDGER, None)
+    assert found is None or isinstance(found, str)
+    return found
+
+
+def write_ledger(page: Page, text: str) -> None:
+    page.evaluate(ON_LEDGER, text)
+
+
+def ledger(page: Page) -> dict[str, Any]:
+    """The entries of all campaigns, by the campaign's name."""
+    campaigns = json.loads(ledger_text(page) or '{"campaigns": {}}')["campaigns"]
+    return {key.rsplit("/", 1)[-1]: entry for key, entry in campaigns.items()}
