@@ -22,9 +22,9 @@ WITHOUT_EXAMPLES = (
 
 
 ROUTES = tuple(
-    f"unpoison.collector.http.{part}" for part in ("devices", "operations", "operators", "pages")
+    f"unpoison.collector.http.{part}" for part in ("devices", "health", "operators", "pages")
 )
-"""What is asked over HTTP is described there: its functions are not called in programs."""
+"""Route functions: described by OpenAPI, and called by the web server alone."""
 
 
 def modules() -> Iterator[str]:

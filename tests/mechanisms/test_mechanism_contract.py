@@ -37,7 +37,7 @@ SIGMAS = 6.0
 LARGEST_WORD = 2**64 - 1
 FRACTION = 2**32
 
-INTEGER_FAMILY = tuple(name for name in mechanisms if hasattr(make(name, 1.0), "integer"))
+INTEGER_FAMILY = tuple(name for name in mechanisms if mechanisms[name].for_devices)
 NUMERICAL = tuple(name for name in mechanisms if not mechanisms[name].categorical)
 CATEGORICAL = tuple(name for name in mechanisms if mechanisms[name].categorical)
 
@@ -70,6 +70,22 @@ def words_with_extremes(count: int, seed: int) -> Words:
     words[rng.random(count) < 0.2] = LARGEST_WORD
     words[rng.random(count) < 0.1] = 0
     return words
+
+
+@every_mechanism
+def test_devices_use_it_or_its_twin(name: str) -> None:
+    """A mechanism is exact enough for devices, or names one with the same inputs that is."""
+    kind = mechanisms[name]
+    assert kind.for_devices == (kind.device_twin is None)
+    if kind.device_twin is not None:
+        twin = mechanisms[kind.device_twin]
+        assert twin.for_devices
+        assert twin.categorical == kind.categorical
+
+
+@every_integer_mechanism
+def test_mechanisms_for_devices_draw_whole_numbers(name: str) -> None:
+    assert hasattr(make(name, 1.0), "integer")
 
 
 def build(name: str, epsilon: float, cells: int | None = None) -> Mechanism:

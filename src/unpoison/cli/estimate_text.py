@@ -41,20 +41,21 @@ def _place(answer: Any) -> str:
 
 
 def _show_mean(answer: Any, summary: Any) -> None:
-    from unpoison.protocols.scheme_verdict import readable
+    from unpoison.estimate.wording import format_value
 
     sure = ""
     if answer.interval is not None:
-        low, high = (readable(end, summary) for end in answer.interval)
+        low, high = (format_value(end, summary.plan) for end in answer.interval)
         sure = f"   95 %: {low} to {high}"
-    typer.echo(f"mean      {readable(answer.mean, summary)}{sure}   ({answer.method})")
+    typer.echo(f"mean      {format_value(answer.mean, summary.plan)}{sure}   ({answer.method})")
     found = answer.distribution
     if found is not None:
         quantiles = ", ".join(
-            f"{share:.0%} {readable(found.quantile(share), summary)}" for share in SHOWN_QUANTILES
+            f"{share:.0%} {format_value(found.quantile(share), summary.plan)}"
+            for share in SHOWN_QUANTILES
         )
         typer.echo(f"quantiles {quantiles}")
-        deviation = readable(found.variance**0.5, summary)
+        deviation = format_value(found.variance**0.5, summary.plan)
         typer.echo(
             f"deviation {deviation}   (quantiles and this from {len(found.fractions)} buckets, "
             "all in --json)"
@@ -82,8 +83,8 @@ def _show_frequencies(answer: Any) -> None:
 
 
 def _show_groups(answer: Any, summary: Any) -> None:
+    from unpoison.estimate.wording import format_value
     from unpoison.output.tables import print_table
-    from unpoison.protocols.scheme_verdict import readable
 
     heads = ["group", "epsilon", "reports", "weight", "attackers", "iterations"]
     rows = [
@@ -100,6 +101,6 @@ def _show_groups(answer: Any, summary: Any) -> None:
     if answer.frequencies is None:
         heads.insert(3, "mean")
         for row, group in zip(rows, answer.groups, strict=True):
-            row.insert(3, readable(group.mean, summary))
+            row.insert(3, format_value(group.mean, summary.plan))
     typer.echo("")
     print_table(heads, rows)

@@ -97,16 +97,16 @@ def _show(rows: Sequence[tuple[Any, Any]], empty: int) -> None:
 
 
 def _row(summary: Any, answer: Any) -> list[str]:
-    from unpoison.protocols.scheme_verdict import listed, readable
+    from unpoison.estimate.wording import format_value, list_names
     from unpoison.summary.windows import told
 
     start, users = told(summary.window.start), f"{answer.users:.0f}"
     share = [f"{100 * answer.byzantine.fraction:.1f} %", _percent(answer.byzantine.interval)]
     if answer.frequencies is not None:
-        return [start, users, listed(answer.byzantine.categories or ()) or "–", *share]
+        return [start, users, list_names(answer.byzantine.categories or ()) or "–", *share]
     ends = answer.interval
-    sure = "–" if ends is None else " to ".join(readable(end, summary) for end in ends)
-    return [start, users, readable(answer.mean, summary), sure, *share]
+    sure = "–" if ends is None else " to ".join(format_value(end, summary.plan) for end in ends)
+    return [start, users, format_value(answer.mean, summary.plan), sure, *share]
 
 
 def _percent(interval: tuple[float, float] | None) -> str:

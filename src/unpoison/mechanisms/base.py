@@ -50,6 +50,10 @@ class Mechanism(ABC):
     discrete: ClassVar[bool] = False
     categorical: ClassVar[bool] = False
     default_cells: ClassVar[int] = DEFAULT_CELLS
+    for_devices: ClassVar[bool] = False
+    """Whether ε holds bit for bit, as a real device needs; other mechanisms are for simulation."""
+    device_twin: ClassVar[str | None] = None
+    """The name of the mechanism with the same distribution that devices use in its place."""
     unbiased: bool = False
     """Whether a report's mean is the input, so that linear estimators are the measure."""
     outer_range: tuple[str, ...] = ()

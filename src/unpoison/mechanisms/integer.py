@@ -96,6 +96,7 @@ class IntegerWindowMechanism(WindowMechanism):
     """
 
     discrete = True
+    for_devices = True
     default_cells = 2**12
     twin: WindowMechanism
 
@@ -222,6 +223,7 @@ class IntegerRandomizedResponse(CategoricalMechanism):
     True
     """
 
+    for_devices = True
     default_cells = 2
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:

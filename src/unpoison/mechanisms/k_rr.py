@@ -96,6 +96,7 @@ class RandomizedResponse(CategoricalMechanism):
     """
 
     default_cells = 2
+    device_twin = "k-rr-integer"
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:
         super().__init__(epsilon, cells)

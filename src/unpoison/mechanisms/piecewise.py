@@ -21,6 +21,7 @@ class PiecewiseMechanism(WindowMechanism):
 
     input_low, input_high = -1.0, 1.0
     unbiased = True
+    device_twin = "piecewise-integer"
     outer_range = ("3C/4", "C")
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:

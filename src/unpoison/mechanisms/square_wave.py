@@ -40,6 +40,7 @@ class SquareWaveMechanism(WindowMechanism):
 
     input_low, input_high = 0.0, 1.0
     unbiased = False
+    device_twin = "square-wave-integer"
     outer_range = ("1+b/2", "1+b")
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:

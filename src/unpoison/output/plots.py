@@ -11,8 +11,8 @@ import numpy as np
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.estimate import Estimate, GroupEstimate
 from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.wording import list_names
 from unpoison.planner import Comparison
-from unpoison.protocols.scheme_verdict import listed
 from unpoison.simulation import Simulation
 from unpoison.simulation.trials import Score
 from unpoison.summary.windows import Window, moment
@@ -281,6 +281,6 @@ def _title(estimate: Estimate, run: Simulation | None) -> str:
     byzantine = estimate.byzantine
     share = f"attackers: {100 * byzantine.fraction:.1f} % of users"
     if byzantine.categories is not None:
-        return f"{estimate.method}; {share} on {listed(byzantine.categories) or 'no category'}"
+        return f"{estimate.method}; {share} on {list_names(byzantine.categories) or 'no category'}"
     beside = "" if run is None else f" (truth {run.truth:.5g})"
     return f"{estimate.method}: mean {estimate.mean:.5g}{beside}; {share} on the {byzantine.side}"

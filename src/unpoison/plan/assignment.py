@@ -38,14 +38,23 @@ def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[Int
     [3, 3, 3]
     """
     members: list[IntArray] = []
-    for tier, each in enumerate(plan.all_tiers):
+    for tier in range(len(plan.all_tiers)):
         users = rng.permutation(np.flatnonzero(tiers == tier))
-        if plan.protocol == "baseline":
-            members += [users, users]
-        else:
-            ends = np.cumsum(group_sizes(each.groups, len(users)))
-            members += np.split(users, ends[:-1])
+        groups = assigned_groups(plan, tier)
+        sizes = group_sizes(tuple(plan.all_groups[group] for group in groups), len(users))
+        for group, part in zip(groups, np.split(users, np.cumsum(sizes)[:-1]), strict=True):
+            members += [part] * len(plan.groups_of_user(group))
     return members
+
+
+def assigned_groups(plan: Plan, tier: int) -> list[int]:
+    """The groups of a tier among which its users are divided; others follow from these.
+
+    >>> baseline = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, protocol="baseline")
+    >>> assigned_groups(baseline, 0)
+    [0]
+    """
+    return [group for group in plan.tier_groups(tier) if group in plan.groups_that_count_users]
 
 
 class Seating:
@@ -60,8 +69,9 @@ class Seating:
     """
 
     def __init__(self, plan: Plan, tier: int) -> None:
-        self.first = plan.tier_groups(tier).start
-        shares = [group.share for group in plan.all_tiers[tier].groups]
+        groups = assigned_groups(plan, tier)
+        self.first = groups[0]
+        shares = [plan.all_groups[group].share for group in groups]
         self.equal = len(set(shares)) == 1
         self.users = len(shares) if self.equal else 1
         self.bounds = _word_bounds(shares)

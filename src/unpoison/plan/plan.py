@@ -36,7 +36,8 @@ from unpoison.plan.form import (
 from unpoison.registry import check_name
 from unpoison.types import FloatArray
 
-PROTOCOLS = ("dap", "baseline")
+DAP, BASELINE = "dap", "baseline"
+PROTOCOLS = (DAP, BASELINE)
 MIN_CATEGORIES = 2
 
 
@@ -198,6 +199,31 @@ class Plan:
         """The tier that a group belongs to."""
         tiers = range(len(self.all_tiers))
         return next(tier for tier in tiers if group in self.tier_groups(tier))
+
+    def groups_of_user(self, group: int) -> tuple[int, ...]:
+        """All groups in which a user of `group` reports.
+
+        That is `group` alone, or both groups of its tier in the baseline, where every user reports
+        once with either budget.
+
+        >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, protocol="baseline")
+        >>> plan.groups_of_user(1)
+        (0, 1)
+        """
+        if self.protocol == BASELINE:
+            return tuple(self.tier_groups(self.tier_of(group)))
+        return (group,)
+
+    @property
+    def groups_that_count_users(self) -> tuple[int, ...]:
+        """Groups that hold every user exactly once: their sizes add up to the number of users.
+
+        >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, protocol="baseline")
+        >>> plan.groups_that_count_users
+        (0,)
+        """
+        groups = range(len(self.all_groups))
+        return tuple(group for group in groups if self.groups_of_user(group)[0] == group)
 
     def tier_for_budget(self, budget: float) -> int | None:
         """The tier with the largest ε that a personal budget allows, if there is one."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate import BlindSpot, Byzantine
+from unpoison.estimate.wording import compare_frequencies, format_value, list_names
 from unpoison.filters.joint.interval import Interval
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.scheme_verdict import listed, readable, with_and_without
 from unpoison.protocols.unfiltered import Trust
 from unpoison.summary import Summary
 
@@ -92,7 +92,7 @@ class JointVerdict:
     @property
     def _where(self) -> str:
         if self.byzantine.categories is not None:
-            return f"made-up reports of {listed(self.byzantine.categories)}"
+            return f"made-up reports of {list_names(self.byzantine.categories)}"
         return f"values {ENDS.get(self.byzantine.side, 'on both sides')}"
 
     def _number(self) -> str:
@@ -102,17 +102,19 @@ class JointVerdict:
 
     def _with(self, interval: Interval) -> str:
         low, high = self._ends(interval)
-        return f"{readable(self.answer['mean'], self._summary)} (95 %: {low} to {high})"
+        return f"{format_value(self.answer['mean'], self._summary.plan)} (95 %: {low} to {high})"
 
     def _ends(self, interval: Interval) -> tuple[str, str]:
-        return readable(interval[0], self._summary), readable(interval[1], self._summary)
+        return format_value(interval[0], self._summary.plan), format_value(
+            interval[1], self._summary.plan
+        )
 
     def _without(self) -> str:
         if self.interval is not None:
-            plain = readable(self.trusted.mean, self._summary)
+            plain = format_value(self.trusted.mean, self._summary.plan)
             mean = self._with(self.interval)
             return f". The mean without them is {mean}; with them it would be {plain}."
-        told = with_and_without(
+        told = compare_frequencies(
             self.byzantine.categories or (),
             self.answer["frequencies"],
             self.trusted.frequencies or {},
@@ -175,7 +177,7 @@ class JointVerdict:
         if self.interval is None:
             moved = f"a frequency by up to {100 * self.blind.shift:.1f} percentage points"
         else:
-            moved = f"the mean by up to {readable(self.blind.shift, self._summary)}"
+            moved = f"the mean by up to {format_value(self.blind.shift, self._summary.plan)}"
         return (
             f"Attackers who imitate honest reports cannot be seen: {share} of users could move "
             f"{moved}."

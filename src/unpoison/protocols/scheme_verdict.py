@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate import Byzantine
+from unpoison.estimate.wording import compare_frequencies, format_value, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.buckets import Buckets
 from unpoison.protocols.frequency_analysis import FrequencyAnalysis
@@ -18,8 +19,6 @@ from unpoison.summary import Summary
 DEVIATIONS = 3.0
 SURE = 1e-3
 """The p-value under which groups do not agree, and the odds at which a side is the other one."""
-NAMED = 3
-"""How many poisoned categories a verdict tells the numbers of."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def _of_numbers(
     method: str, share: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
 ) -> _Words:
     summary = analysis.summary
-    value, plain = readable(mean, summary), readable(trusted.mean, summary)
+    value, plain = format_value(mean, summary.plan), format_value(trusted.mean, summary.plan)
     ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
     end = ends.get(byzantine.side, "no end")
     return _Words(
@@ -100,11 +99,13 @@ def _of_categories(
     analysis: FrequencyAnalysis,
 ) -> _Words:
     names = byzantine.categories or ()
-    told = with_and_without(names, frequencies, trusted.frequencies or {})
+    told = compare_frequencies(names, frequencies, trusted.frequencies or {})
     return _Words(
         answer="the frequencies",
         noticed=bool(names),
-        found=f"About {share} of users seem to send made-up reports of {listed(names)}: {told}.",
+        found=(
+            f"About {share} of users seem to send made-up reports of {list_names(names)}: {told}."
+        ),
         nothing="No attack found: honest users explain the reports by themselves.",
         caveat=(
             " Poison in other categories would explain the reports as well: take the names with "
@@ -113,33 +114,6 @@ def _of_categories(
             else ""
         ),
     )
-
-
-def with_and_without(
-    names: tuple[str, ...], without: dict[str, float], plain: dict[str, float]
-) -> str:
-    """What attackers do to the frequencies of the first few categories.
-
-    >>> with_and_without(("tea",), {"tea": 0.25}, {"tea": 0.5})
-    'tea has 25.0 % without them, 50.0 % with them'
-    """
-    return "; ".join(
-        f"{name} has {100 * without[name]:.1f} % without them, {100 * plain[name]:.1f} % with them"
-        for name in names[:NAMED]
-    )
-
-
-def listed(names: tuple[str, ...]) -> str:
-    """Names in a sentence, the first few of many.
-
-    >>> listed(("tea", "milk")), listed(("a", "b", "c", "d", "e"))
-    ('tea and milk', 'a, b, c and 2 more')
-    """
-    if len(names) > NAMED:
-        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def false_alarm(summary: Summary, group: int) -> float:
@@ -171,17 +145,3 @@ def _other_side(analysis: MeanAnalysis) -> str:
         f" Poison on the {other} would explain the reports better: compare with the side "
         "rule `likelihood`."
     )
-
-
-def readable(mean: float, summary: Summary) -> str:
-    """A number with as many digits as its range deserves.
-
-    >>> from unpoison import Plan
-    >>> day = Summary.empty(Plan.new(epsilon=0.25, low=0, high=86_400))
-    >>> readable(43_210.98765, day)
-    '43211'
-    """
-    low, high = summary.plan.bounds
-    width = high - low
-    digits = max(0, 4 - math.floor(math.log10(width)))
-    return f"{mean:.{digits}f}"

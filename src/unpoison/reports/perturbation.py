@@ -57,6 +57,8 @@ class Reporter:
         source: Generator = SystemGenerator() if rng is None else rng
         streams: list[Generator] = list(source.spawn(groups + tiers))
         self.streams = streams[:groups]
+        # One row a group: every user of a plan reports in the same number of groups.
+        self._groups_of_user = np.array([plan.groups_of_user(group) for group in range(groups)])
         self.assigners = [
             GroupAssigner(plan, tier, stream) for tier, stream in enumerate(streams[groups:])
         ]
@@ -64,14 +66,10 @@ class Reporter:
     def report(self, values: Any, budgets: Any = None) -> Reports:
         """Reports of the next users, each with a personal budget where there are tiers."""
         inputs = self.plan.normalise(checked_values(self.plan, values))
-        if self.plan.protocol == "baseline":
-            groups = np.repeat(tiers_of(self.plan, len(inputs), budgets) * 2, 2)
-            groups[1::2] += 1
-            users = np.repeat(np.arange(len(inputs)), 2)
-        else:
-            groups = self._assign(tiers_of(self.plan, len(inputs), budgets))
-            users = np.arange(len(inputs))
-        return self._perturb(inputs[users], groups, users)
+        assigned = self._assign(tiers_of(self.plan, len(inputs), budgets))
+        groups = self._groups_of_user[assigned]
+        users = np.repeat(np.arange(len(inputs)), groups.shape[1])
+        return self._perturb(inputs[users], groups.ravel(), users)
 
     def _assign(self, tiers: IntArray) -> IntArray:
         groups = np.empty(len(tiers), dtype=np.int64)

@@ -68,10 +68,8 @@ class Summary:
 
     @property
     def total_users(self) -> float:
-        """All users; in the baseline each of them reports in both groups of a tier."""
-        if self.plan.protocol == "baseline":
-            return float(self.users[::2].sum())
-        return float(self.users.sum())
+        """The number of users, each counted once however many groups they report in."""
+        return float(self.users[list(self.plan.groups_that_count_users)].sum())
 
     @property
     def tiers_with_reports(self) -> list[list[int]]:

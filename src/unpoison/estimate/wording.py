@@ -1,0 +1,51 @@
+"""Numbers, names and percentages as the sentences of verdicts, tables and plots write them."""
+
+from __future__ import annotations
+
+import math
+
+from unpoison.plan import Plan
+
+NAMED_CATEGORIES = 3
+"""How many categories a sentence names: more than three make it hard to read."""
+SIGNIFICANT_DIGITS = 4
+"""Digits of a value that spans its whole range; noise hides the fifth in any collection we know."""
+
+
+def compare_frequencies(
+    names: tuple[str, ...], filtered: dict[str, float], unfiltered: dict[str, float]
+) -> str:
+    """The frequencies of the first few of some categories, without attackers and with them.
+
+    >>> compare_frequencies(("tea",), {"tea": 0.25}, {"tea": 0.5})
+    'tea has 25.0 % without them, 50.0 % with them'
+    """
+    return "; ".join(
+        f"{name} has {100 * filtered[name]:.1f} % without them, "
+        f"{100 * unfiltered[name]:.1f} % with them"
+        for name in names[:NAMED_CATEGORIES]
+    )
+
+
+def list_names(names: tuple[str, ...]) -> str:
+    """Names as an enumeration in a sentence; of many, the first few and how many more.
+
+    >>> list_names(("tea", "milk")), list_names(("a", "b", "c", "d", "e"))
+    ('tea and milk', 'a, b, c and 2 more')
+    """
+    if len(names) > NAMED_CATEGORIES:
+        return f"{', '.join(names[:NAMED_CATEGORIES])} and {len(names) - NAMED_CATEGORIES} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def format_value(value: float, plan: Plan) -> str:
+    """A value in natural units, with as many decimals as the width of the plan's range asks for.
+
+    >>> format_value(43_210.98765, Plan.new(epsilon=0.25, low=0, high=86_400))
+    '43211'
+    """
+    low, high = plan.bounds
+    decimals = max(0, SIGNIFICANT_DIGITS - math.floor(math.log10(high - low)))
+    return f"{value:.{decimals}f}"
