@@ -28,7 +28,7 @@ from unpoison.collector.settings import Settings
 from unpoison.collector.storage.schema import metadata
 from unpoison.datasets import datasets
 from unpoison.defences import Keeping, defences
-from unpoison.estimate.methods import ALIASES, estimate_summary, method_names
+from unpoison.estimate.methods import estimate_summary, method_aliases, method_names
 from unpoison.estimate.postprocessing import POST_PROCESSING
 from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
@@ -114,7 +114,7 @@ def test_options_that_are_documented_exist() -> None:
 
 @pytest.mark.parametrize("text", [GUIDE, CLI], ids=["guide", "cli"])
 @pytest.mark.parametrize(
-    "name", [*mechanisms, *attacks, *defences, *datasets, *method_names(), *ALIASES]
+    "name", [*mechanisms, *attacks, *defences, *datasets, *method_names(), *method_aliases()]
 )
 def test_every_registered_name_is_documented(name: str, text: str) -> None:
     assert f"`{name}`" in text or f"`{name}:" in text

@@ -16,7 +16,7 @@ WITHOUT_EXAMPLES = (
     "unpoison.__main__",
     "unpoison.bench",
     "unpoison.cli",
-    "unpoison.collector.migrations",
+    "unpoison.collector.storage.migrations",
     "unpoison.demo",
 )
 

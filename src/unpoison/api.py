@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import unpoison.defences
+import unpoison.protocols  # noqa: F401  (files its methods)
 from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate
 from unpoison.estimate.methods import estimate_summary

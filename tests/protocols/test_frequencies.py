@@ -26,7 +26,7 @@ from unpoison.protocols import (
     analysis_of,
     estimate_dap,
 )
-from unpoison.protocols.unfiltered import trust_everybody
+from unpoison.protocols.unfiltered import unfiltered_answer
 from unpoison.simulation.oracle_floor import cramer_rao
 from unpoison.types import FloatArray
 
@@ -466,7 +466,7 @@ def test_honest_groups_seldom_differ(
         for group in groups[0]:
             values = rng.multinomial(users, honest)
             rows.append(group_counts(plan, group, values, np.eye(cells)[0], 0, rng))
-        p_values.append(trust_everybody(counted(plan, rows), groups).p_value)
+        p_values.append(unfiltered_answer(counted(plan, rows), groups).p_value)
     assert sum(p < 0.01 for p in p_values) <= 4
     assert sum(p < 0.1 for p in p_values) <= 20
     assert min(p_values) > 1e-4
@@ -481,7 +481,7 @@ def test_p_values_are_uniform_where_users_report_once() -> None:
     for _ in range(200):
         values = rng.multinomial(3000, HONEST, size=2)
         rows = [group_counts(plan, t, values[t], np.eye(5)[0], 0, rng) for t in (0, 1)]
-        p_values.append(trust_everybody(counted(plan, rows), [[0, 1]]).p_value)
+        p_values.append(unfiltered_answer(counted(plan, rows), [[0, 1]]).p_value)
     counts = np.histogram(p_values, np.linspace(0, 1, 5))[0]
     assert np.abs(counts - 50).max() < 5 * math.sqrt(200 * 3 / 16)
 
@@ -491,7 +491,7 @@ def test_the_statistic_of_two_groups_is_the_plain_one() -> None:
     group = {"epsilon": 1.0, "reports": 1, "share": 0.5}
     plan = Plan.new("k-rr", 1.0, categories=list(NAMES), groups=[group, group])
     summary = counted(plan, [[240, 220, 190, 180, 170], [270, 190, 210, 175, 155]])
-    found = trust_everybody(summary, [[0, 1]])
+    found = unfiltered_answer(summary, [[0, 1]])
     assert found.p_value == pytest.approx(chi2_contingency(summary.counts).pvalue, rel=1e-6)
     together = decoded(plan, 0, summary.counts.sum(axis=0) / 2000)
     assert list((found.frequencies or {}).values()) == pytest.approx(together.tolist(), abs=1e-9)
@@ -517,7 +517,7 @@ def test_the_statistic_of_unlike_groups_is_that_of_weighted_least_squares() -> N
             terms.append((share - part.other, gain, spread))
         fitted = np.linalg.solve(left, right)[:5]
         apart = sum(float(((y - gain * fitted) ** 2 / v).sum()) for y, gain, v in terms)
-    found = trust_everybody(counted(plan, rows), [[0, 1, 2]])
+    found = unfiltered_answer(counted(plan, rows), [[0, 1, 2]])
     assert found.p_value == pytest.approx(chi2(8).sf(apart), rel=1e-6)
     assert 0.001 < found.p_value < 0.9
 
@@ -525,7 +525,7 @@ def test_the_statistic_of_unlike_groups_is_that_of_weighted_least_squares() -> N
 def test_one_group_agrees_with_itself() -> None:
     plan = plan_of(epsilon=1.0, min_epsilon=1.0)
     summary = collected(plan, 0.25, ("milk",))
-    found = trust_everybody(summary, [[0]])
+    found = unfiltered_answer(summary, [[0]])
     assert found.p_value == 1
     expected = decoded(plan, 0, summary.counts[0] / summary.counts[0].sum())
     assert list((found.frequencies or {}).values()) == pytest.approx(expected.tolist())
@@ -535,8 +535,8 @@ def test_frequencies_of_everybody_are_unbiased_and_combine_tiers_by_users() -> N
     summary = tiered()
     found = estimate(summary, post_processing="none").fit["unfiltered_frequencies"]
     alone = [
-        trust_everybody(counted(plan_of(), summary.counts[:3]), [[0, 1, 2]]),
-        trust_everybody(counted(plan_of(epsilon=0.5), summary.counts[3:]), [[0, 1]]),
+        unfiltered_answer(counted(plan_of(), summary.counts[:3]), [[0, 1, 2]]),
+        unfiltered_answer(counted(plan_of(epsilon=0.5), summary.counts[3:]), [[0, 1]]),
     ]
     first, second = (np.array(list((part.frequencies or {}).values())) for part in alone)
     np.testing.assert_allclose(list(found.values()), 0.6 * first + 0.4 * second, atol=1e-12)

@@ -17,7 +17,8 @@ from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.joint import JointCounts, Poison, fit, hidden_range, nobody_p_value
 from unpoison.protocols import FilterOptions
-from unpoison.protocols.joint import _assembled, _combined
+from unpoison.protocols.assembly import combined_interval
+from unpoison.protocols.joint import estimate_of_analyses
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.simulation.population import Population
 
@@ -247,7 +248,7 @@ def test_the_blind_spot_of_categories_is_that_of_a_linear_program(
             found = linprog(aim, rows, limits, np.ones((1, len(NAMES))), [1 - share])
             assert found.x is not None
             largest = max(largest, abs(found.x[place] / (1 - share) - honest[place]))
-    assert analysis.blind(share) == pytest.approx(largest, abs=1e-6)
+    assert analysis.hidden_shift(share) == pytest.approx(largest, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["tea", "juice"])
@@ -328,8 +329,7 @@ def found_with(p_value: float) -> Estimate:
     best = replace(analysis.fit, deviance=analysis.fit.deviance + shift)
     choice = replace(analysis.choice, best=best, nobody=best, others=())
     analysis.__dict__["choice"] = choice
-    plan = analysis.summary.plan
-    return _assembled(analysis.summary, [analysis], FilterOptions(), Statistic.of(plan))
+    return estimate_of_analyses([analysis], Statistic.of(analysis.summary.plan))
 
 
 def test_a_model_that_hardly_fits_is_told() -> None:
@@ -409,7 +409,7 @@ def test_the_interval_of_tiers_that_all_doubt_alike_is_no_narrower_than_their_do
     tiers: int,
 ) -> None:
     """Each tier says 0.30 ± 0.01, or 0.45 ± 0.01 if another model is true."""
-    low, high = _combined([(0.29, 0.46)] * tiers, np.full(tiers, 1 / tiers))
+    low, high = combined_interval([(0.29, 0.46)] * tiers, np.full(tiers, 1 / tiers))
     assert low <= 0.3
     assert high >= 0.45
 

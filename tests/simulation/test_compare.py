@@ -11,7 +11,7 @@ from support.command_line import Command
 from unpoison import Plan, estimate, simulate
 from unpoison.defences import Trimming, defences
 from unpoison.errors import InvalidParameter
-from unpoison.estimate.methods import canonical, estimates, parsed_defence
+from unpoison.estimate.methods import estimates, find_method
 from unpoison.output.plots import draw_comparison
 from unpoison.protocols import SCHEMES
 from unpoison.simulation import Simulation
@@ -80,8 +80,8 @@ def test_methods_give_the_same_together_and_one_by_one() -> None:
 
 def test_a_defence_may_have_parameters_in_its_name() -> None:
     summary = poisoned().summary
-    assert parsed_defence("trimming:side=left,share=0.25") == Trimming("left", 0.25)
-    name = canonical("trimming: side=left, share=0.25")
+    assert find_method("trimming:side=left,share=0.25").defence == Trimming("left", 0.25)  # type: ignore[attr-defined]
+    name = find_method("trimming: side=left, share=0.25").name
     found = estimates(summary, [name, "trimming"])
     assert found[name].mean == estimate(summary, method="trimming", side="left", share=0.25).mean
     assert found[name].mean != found["trimming"].mean
@@ -102,7 +102,7 @@ def test_a_defence_may_have_parameters_in_its_name() -> None:
 )
 def test_wrong_parameters_are_refused(method: str, said: str) -> None:
     with pytest.raises(InvalidParameter, match=said):
-        canonical(method)
+        find_method(method)
 
 
 def test_compare_runs_everything_that_fits(unpoison: Command) -> None:

@@ -145,7 +145,7 @@ def test_chunks_do_not_change_the_collection(
         return simulate(plan(mechanism=mechanism), values(2000), attack, 0.25, rng)
 
     whole = collected()
-    monkeypatch.setattr("unpoison.crowd.USERS_AT_ONCE", 37)
+    monkeypatch.setattr("unpoison.simulation.users.USERS_AT_ONCE", 37)
     assert collected().summary == whole.summary
 
 

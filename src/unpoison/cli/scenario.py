@@ -12,7 +12,7 @@ import numpy as np
 
 from unpoison.datasets import Sample, datasets
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
-from unpoison.estimate.methods import default_method, estimates, is_defence
+from unpoison.estimate.methods import default_method, estimates, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.output.progress import progress
 from unpoison.plan import Plan
@@ -137,7 +137,7 @@ class Scenario:
     def _work(self, methods: list[str]) -> int:
         """How many users are simulated in all; rivals ask for ungrouped collections too."""
         grouped = 2 if self.plan.protocol == "baseline" else 1
-        rivals = any(map(is_defence, methods))
+        rivals = any(find_method(name).is_defence for name in methods)
         ungrouped = 1 if rivals and len(self.plan.all_groups) > 1 else 0
         return len(self.sample.values) * self.trials * (grouped + ungrouped)
 
@@ -189,6 +189,7 @@ class Scenario:
             if scores is not None:
                 save(draw_comparison(scores), path)
                 return
-            fitted = [name for name in DRAWN if name in methods] or [default_method(run.summary)]
+            default = default_method(run.summary.plan)
+            fitted = [name for name in DRAWN if name in methods] or [default]
             answer = estimates(run.summary, fitted[:1], self.options, self.asked)[fitted[0]]
             save(draw_estimate(answer, run), path)

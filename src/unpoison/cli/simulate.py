@@ -236,31 +236,21 @@ def _default_attack(plan: Any) -> str:
 
 
 def _all_methods(plan: Any, statistic: str | None) -> list[str]:
-    """The oracle, the schemes, and every defence that can be run here on such a plan."""
-    from unpoison.defences import Keeping, defences
-    from unpoison.estimate.methods import JOINT
-    from unpoison.protocols import SCHEMES
+    """The oracle, and every method that can be run here on such a plan."""
+    from unpoison.estimate.methods import method_names, methods
     from unpoison.simulation.trials import ORACLE
 
-    schemes = (JOINT, *SCHEMES) if plan.protocol == "dap" else ("baseline",)
-    fitting = [
-        name
-        for name, kind in ((name, defences[name]) for name in defences)
-        if kind.available()
-        and (kind.categorical or not plan.categorical)
-        and (statistic != "distribution" or issubclass(kind, Keeping))
-    ]
-    return [ORACLE, *schemes, *fitting]
+    return [ORACLE, *(name for name in method_names() if methods[name].fits(plan, statistic))]
 
 
 def _methods(text: str | None, plan: Any) -> list[str]:
     """The chosen methods, or all that fit the plan."""
-    from unpoison.estimate.methods import canonical
+    from unpoison.estimate.methods import find_method
 
     if text is None:
         fitting = METHODS[plan.protocol]
         return [name for name in fitting if not (plan.categorical and name in ON_NUMBERS_ONLY)]
-    names = [canonical(each.strip()) for each in text.split(",") if each.strip()]
+    names = [find_method(each.strip()).name for each in text.split(",") if each.strip()]
     if not names:
         raise InvalidParameter("--methods", "must name at least one method", repr(text))
     return list(dict.fromkeys(names))

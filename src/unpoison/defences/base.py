@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -13,9 +16,12 @@ from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate import Byzantine, Estimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.honest_reports import distribution_of, frequencies_of, mean_of
+from unpoison.estimate.methods import Method, check_options, methods
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.postprocessing import post_process
 from unpoison.estimate.statistic import DISTRIBUTION, Statistic
-from unpoison.registry import Registry
+from unpoison.plan import Plan
+from unpoison.registry import Registered, Registry
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -126,7 +132,103 @@ class Keeping(Defence):
         return frequencies_of(summary.plan, self.kept(summary))
 
 
-defences: Registry[type[Defence]] = Registry("defence")
+@dataclass(frozen=True)
+class DefenceMethod(Method):
+    """A defence as an estimation method; its fields are parameters, as options or in its name.
+
+    >>> from unpoison.estimate.methods import find_method
+    >>> find_method("trimming:side=left").defence
+    Trimming(side='left', share=0.5)
+    """
+
+    name: str
+    kind: type[Defence]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    is_defence = True
+    fits_histograms = False
+
+    @property
+    def defence(self) -> Defence:
+        """The defence with its parameters."""
+        return self.kind(**self.parameters)
+
+    def describe(self) -> str:
+        """The defence's own sentence."""
+        return self.defence.describe()
+
+    def fits(self, plan: Plan, statistic: str | None = None) -> bool:
+        """Whether it is installed, takes such values, and gives what is asked for."""
+        gives = statistic != DISTRIBUTION or issubclass(self.kind, Keeping)
+        takes = self.kind.categorical or not plan.categorical
+        return self.kind.available() and gives and takes
+
+    def run(
+        self,
+        summaries: Sequence[Summary],
+        names: Sequence[str],
+        options: FilterOptions | None = None,
+        statistic: Statistic | None = None,
+    ) -> list[dict[str, Estimate]]:
+        """Summary by summary: defences share no work, and have no filter options."""
+        return [
+            {self.name: self.defence.estimate(summary, self.name, statistic)}
+            for summary in summaries
+        ]
+
+    def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
+        """With its fields as options, unless the name has parameters already."""
+        check_options(options, [] if self.parameters else list(self._field_types()), self.name)
+        return self.kind(**{**self.parameters, **options}).estimate(summary, self.name, statistic)
+
+    def with_parameters(self, parameters: Sequence[tuple[str, str]]) -> DefenceMethod:
+        """The defence with fields from its name."""
+        types = self._field_types()
+        values: dict[str, Any] = {}
+        for key, text in parameters:
+            if key not in types or not text or key in values:
+                known = ", ".join(types) or "no parameters"
+                received = repr(f"{key}={text}" if text else key)
+                raise InvalidParameter("method", f"{self.name} takes {known}, each once", received)
+            values[key] = _parsed_field(key, text, types[key])
+        name = f"{self.name}:{','.join(f'{key}={text}' for key, text in parameters)}"
+        self.kind(**values)  # A bad value is refused now rather than when it is first used.
+        return DefenceMethod(name, self.kind, values)
+
+    def _field_types(self) -> dict[str, str]:
+        return {item.name: str(item.type) for item in fields(self.kind)}  # type: ignore[arg-type]
+
+
+def _parsed_field(name: str, text: str, field_type: str) -> str | int | float:
+    """A parameter's text as what its field holds: a number where it can be one."""
+    for convert in (int, float):
+        if convert.__name__ in field_type:
+            with suppress(ValueError):
+                return convert(text)
+    if "str" in field_type:
+        return text
+    raise InvalidParameter(name, "must be a number", repr(text))
+
+
+class DefenceRegistry(Registry[type[Defence]]):
+    """Defences by name; each is an estimation method too.
+
+    >>> "ostrich" in defences, "ostrich" in methods
+    (True, True)
+    """
+
+    def register(self, name: str) -> Callable[[Registered], Registered]:
+        """Decorate a class to file it under `name`, here and among the methods."""
+        file_here = super().register(name)
+
+        def file(defence: Registered) -> Registered:
+            methods.register(name)(DefenceMethod(name, defence))  # type: ignore[arg-type]
+            return file_here(defence)
+
+        return file
+
+
+defences = DefenceRegistry("defence")
 
 
 def decoded_cells(summary: Summary) -> FloatArray:

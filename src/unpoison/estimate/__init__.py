@@ -10,6 +10,7 @@ from unpoison.estimate.estimate import (
     Picture,
     TierEstimate,
 )
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Byzantine",
     "Distribution",
     "Estimate",
+    "FilterOptions",
     "GroupEstimate",
     "Histogram",
     "Picture",

@@ -1,138 +1,161 @@
-"""Every way to an Estimate by its name: the paper's schemes, the baseline, and the rivals."""
+"""Estimation methods by name: the registry, names with parameters, and running several at once.
+
+Protocols and defences file their methods here when they are imported; `unpoison.api` imports them
+all, so every method is known as soon as the package is.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
-from unpoison.defences import Defence, defences
 from unpoison.errors import InvalidParameter
-from unpoison.estimate import Estimate
+from unpoison.estimate.estimate import Estimate
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
-from unpoison.protocols import (
-    SCHEMES,
-    FilterOptions,
-    estimate_baseline,
-    estimate_dap_together,
-    estimate_joint,
-)
-from unpoison.protocols.joint import MOST_CATEGORIES
-from unpoison.registry import check_name
+from unpoison.registry import Registry, check_name
 from unpoison.summary import Summary
 
-ALIASES = {"emf*": "emf-star", "cemf*": "cemf-star"}
-JOINT = "joint"
-DEFAULT_METHOD = JOINT
-JOINT_OPTIONS = ("blind_share", "max_iterations")
+
+class Method(ABC):
+    """One way from a Summary to an Estimate, under the name that users call it by.
+
+    Methods of one `family` share their work: `run` is then called once for all of them.
+
+    >>> methods["emf-star"].name, methods["emf-star"].family == methods["emf"].family
+    ('emf-star', True)
+    """
+
+    aliases: tuple[str, ...] = ()
+    """Other names that users may write, such as `emf*`."""
+    is_defence: bool = False
+    """Whether it is a rival defence, which also gets its best case: an ungrouped collection."""
+    fits_histograms: bool = True
+    """Whether its Estimate has the fitted histograms that a plot shows."""
+    listing_order: int = 9
+    """Where it stands in lists of methods: the recommended ones first."""
+    default_rank: int = 0
+    """The method with the largest rank among those that fit a plan is the plan's default."""
+
+    name: str
+
+    @property
+    def family(self) -> str:
+        """Methods of the same family are run together; by default each is a family of its own."""
+        return self.name
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What it is, in a few words, for help texts."""
+
+    @abstractmethod
+    def fits(self, plan: Plan, statistic: str | None = None) -> bool:
+        """Whether it can estimate a collection of this plan (and, if named, this statistic)."""
+
+    @abstractmethod
+    def run(
+        self,
+        summaries: Sequence[Summary],
+        names: Sequence[str],
+        options: FilterOptions | None = None,
+        statistic: Statistic | None = None,
+    ) -> list[dict[str, Estimate]]:
+        """For each summary the Estimates of `names`, which are all of this method's family."""
+
+    @abstractmethod
+    def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
+        """One Estimate; `options` are those that the method takes, and no others."""
+
+    def with_parameters(self, parameters: Sequence[tuple[str, str]]) -> Method:
+        """The same method with parameters from its name, such as `trimming:share=0.25`."""
+        text = ",".join(f"{key}={value}" if value else key for key, value in parameters)
+        raise InvalidParameter("method", f"{self.name} takes no parameters in its name", repr(text))
+
+
+class FilterMethod(Method):
+    """A method that is tuned by `FilterOptions`; it says which of them it takes.
+
+    >>> "weights" in methods["emf"].option_names, "weights" in methods["joint"].option_names
+    (True, False)
+    """
+
+    option_names: tuple[str, ...]
+
+    def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
+        """The Estimate of one summary."""
+        check_options(options, self.option_names, self.name)
+        ((answer,),) = (
+            estimates.values()
+            for estimates in self.run([summary], [self.name], FilterOptions(**options), statistic)
+        )
+        return answer
+
+
+methods: Registry[Method] = Registry("method")
 
 
 def method_names() -> list[str]:
-    """All methods, best known first.
+    """All methods, the recommended first.
 
     >>> method_names()[:4]
     ['joint', 'emf', 'emf-star', 'cemf-star']
     """
-    return [JOINT, *SCHEMES, "baseline", *defences]
+    return sorted(methods, key=lambda name: methods[name].listing_order)
 
 
-def default_method(summary: Summary) -> str:
-    """What to use when nobody chose.
+def method_aliases() -> dict[str, str]:
+    """Other names that users may write, each with the method it stands for.
 
-    >>> from unpoison import Plan
-    >>> default_method(Summary.empty(Plan.new(epsilon=0.25, low=0, high=1)))
-    'joint'
+    >>> method_aliases()["emf*"]
+    'emf-star'
     """
-    return default_method_of(summary.plan)
+    return {alias: name for name in methods for alias in methods[name].aliases}
 
 
-def default_method_of(plan: Plan) -> str:
-    """The same, known before there is anything to summarise.
+def default_method(plan: Plan) -> str:
+    """The method for a plan when the user chose none.
 
-    >>> default_method_of(Plan.new(epsilon=0.25, low=0, high=1, protocol="baseline"))
+    >>> default_method(Plan.new(epsilon=0.25, low=0, high=1))
+    'joint'
+    >>> default_method(Plan.new(epsilon=0.25, low=0, high=1, protocol="baseline"))
     'baseline'
     """
-    if plan.protocol == "baseline":
-        return "baseline"
-    return DEFAULT_METHOD if len(plan.categories or ()) <= MOST_CATEGORIES else "emf-star"
+    fitting = [name for name in methods if methods[name].fits(plan)]
+    return max(fitting, key=lambda name: methods[name].default_rank)
 
 
-def is_defence(method: str) -> bool:
-    """Whether a method is a defence, with parameters or without.
+def find_method(text: str) -> Method:
+    """The method that a user's text means: a name or alias, a defence perhaps with parameters.
 
-    >>> is_defence("trimming:share=0.5"), is_defence("emf")
-    (True, False)
-    """
-    return method.partition(":")[0] in defences
-
-
-def canonical(method: str) -> str:
-    """The name of a method without its star; a defence may be followed by its parameters.
-
-    >>> canonical("cemf*"), canonical("trimming: share=0.25")
+    >>> find_method("cemf*").name, find_method("trimming: share=0.25").name
     ('cemf-star', 'trimming:share=0.25')
     """
-    name, _, rest = method.partition(":")
-    name = ALIASES.get(name.strip(), name.strip())
+    name, parameters = split_method(text)
+    name = method_aliases().get(name, name)
     check_name("method", name, method_names())
-    if not rest.strip():
-        return name
-    if name not in defences:
-        raise InvalidParameter("method", f"{name} takes no parameters in its name", repr(rest))
-    parsed_defence(f"{name}:{rest}")
-    return f"{name}:{rest.replace(' ', '')}"
+    return methods[name].with_parameters(parameters) if parameters else methods[name]
 
 
-def parsed_defence(method: str) -> Defence:
-    """A defence by its name, with parameters such as `trimming:side=left,share=0.25`.
-
-    >>> parsed_defence("trimming:share=0.25")
-    Trimming(side='right', share=0.25)
-    """
-    name, parts = split_method(method)
-    kind = defences[name]
-    types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
-    given: dict[str, Any] = {}
-    for key, value in parts:
-        if key not in types or not value or key in given:
-            known = ", ".join(types) or "no parameters"
-            received = repr(f"{key}={value}" if value else key)
-            raise InvalidParameter("method", f"{name} takes {known}, each once", received)
-        given[key] = _parameter(key, value, types[key])
-    return kind(**given)
-
-
-def split_method(method: str) -> tuple[str, list[tuple[str, str]]]:
-    """A method's name, and its parameters with their text.
+def split_method(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The name in a method's text, and its parameters with their values, still as text.
 
     >>> split_method("k-means:rate=0.5,subsets=100")
     ('k-means', [('rate', '0.5'), ('subsets', '100')])
     """
-    name, _, rest = method.partition(":")
-    parts = [part.partition("=") for part in rest.split(",")] if rest else []
-    return name, [(key.strip(), value.strip()) for key, _, value in parts]
-
-
-def _parameter(name: str, text: str, kind: str) -> str | int | float:
-    """A parameter's text as what its field holds: a number where it can be one."""
-    for convert in (int, float):
-        if convert.__name__ in kind:
-            with suppress(ValueError):
-                return convert(text)
-    if "str" in kind:
-        return text
-    raise InvalidParameter(name, "must be a number", repr(text))
+    name, _, parameters = text.partition(":")
+    pairs = [pair.partition("=") for pair in parameters.split(",")] if parameters.strip() else []
+    return name.strip(), [(key.strip(), value.strip()) for key, _, value in pairs]
 
 
 def estimates(
     summary: Summary,
-    methods: Sequence[str],
+    chosen: Sequence[str | Method],
     options: FilterOptions | None = None,
-    asked: Statistic | None = None,
+    statistic: Statistic | None = None,
 ) -> dict[str, Estimate]:
-    """Several methods on one summary; the paper's schemes share their work.
+    """Several methods on one summary, by name; methods of one family share their work.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
@@ -141,38 +164,35 @@ def estimates(
     >>> list(estimates(run.summary, ["emf", "ostrich"]))
     ['emf', 'ostrich']
     """
-    return estimates_together([summary], methods, options, asked)[0]
+    return estimates_together([summary], chosen, options, statistic)[0]
 
 
 def estimates_together(
     summaries: Sequence[Summary],
-    methods: Sequence[str],
+    chosen: Sequence[str | Method],
     options: FilterOptions | None = None,
-    asked: Statistic | None = None,
+    statistic: Statistic | None = None,
 ) -> list[dict[str, Estimate]]:
-    """Several methods on several summaries: EM runs of all of them share batches.
+    """Several methods on several summaries, whose EM runs share batches.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3)
     >>> runs = [simulate(plan, values, rng=np.random.default_rng(seed)) for seed in (1, 2)]
-    >>> [list(found) for found in estimates_together([run.summary for run in runs], ["emf"])]
+    >>> [list(answers) for answers in estimates_together([run.summary for run in runs], ["emf"])]
     [['emf'], ['emf']]
     """
-    names = [canonical(method) for method in methods]
-    schemes = [name for name in names if name in SCHEMES]
-    found: list[dict[str, Estimate]] = [{} for _ in summaries]
-    if schemes:
-        found = estimate_dap_together(summaries, schemes, options, asked)
-    for summary, answers in zip(summaries, found, strict=True):
-        if JOINT in names:
-            answers[JOINT] = estimate_joint(summary, options, asked)
-        if "baseline" in names:
-            answers["baseline"] = estimate_baseline(summary, options, asked)
-        for name in names:
-            if is_defence(name):
-                answers[name] = parsed_defence(name).estimate(summary, name, asked)
-    return [{name: answers[name] for name in names} for answers in found]
+    resolved = [find_method(item) if isinstance(item, str) else item for item in chosen]
+    families: dict[str, list[Method]] = {}
+    for method in resolved:
+        families.setdefault(method.family, []).append(method)
+    answers: list[dict[str, Estimate]] = [{} for _ in summaries]
+    for family in families.values():
+        names = [method.name for method in family]
+        results = family[0].run(summaries, names, options, statistic)
+        for of_summary, of_family in zip(answers, results, strict=True):
+            of_summary.update(of_family)
+    return [{method.name: of_summary[method.name] for method in resolved} for of_summary in answers]
 
 
 def estimate_summary(
@@ -196,28 +216,20 @@ def estimate_summary(
     >>> answer.method, answer.byzantine.side
     ('emf-star', 'right')
     """
-    name = canonical(method or default_method(summary))
-    asked = Statistic.of(summary.plan, statistic, post_processing)
-    if ":" in name:
-        _check_options(options, [], name)
-        return parsed_defence(name).estimate(summary, name, asked)
-    if name in defences:
-        kind = defences[name]
-        _check_options(options, [field.name for field in fields(kind)], name)  # type: ignore[arg-type]
-        return kind(**options).estimate(summary, name, asked)
-    _check_options(options, _option_names(name), name)
-    return estimates(summary, [name], FilterOptions(**options), asked)[name]
+    chosen = find_method(method or default_method(summary.plan))
+    requested = Statistic.of(summary.plan, statistic, post_processing)
+    return chosen.estimate(summary, requested, **options)
 
 
-def _option_names(method: str) -> list[str]:
-    """The joint filter needs no advice but on its blind spot; the others have none."""
-    if method == JOINT:
-        return list(JOINT_OPTIONS)
-    return [field.name for field in fields(FilterOptions) if field.name != "blind_share"]
+def check_options(options: dict[str, Any], allowed: Sequence[str], method: str) -> None:
+    """Refuse options that a method does not take.
 
-
-def _check_options(options: dict[str, Any], known: list[str], method: str) -> None:
+    >>> check_options({"colour": 1}, ["side", "share"], "trimming")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: options of trimming must be among side, share; ...
+    """
     for option in options:
-        if option not in known:
-            rule = f"of {method} must be among {', '.join(known) or 'none'}"
+        if option not in allowed:
+            rule = f"of {method} must be among {', '.join(allowed) or 'none'}"
             raise InvalidParameter("options", rule, repr(option))

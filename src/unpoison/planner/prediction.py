@@ -126,7 +126,7 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
             analysis = JointAnalysis(run.summary, range(len(plan.groups)))
             errors.append((_seen(analysis, run), _expected(analysis)))
             if attack == "none":
-                blind.append(analysis.blind(setting.tolerate))
+                blind.append(analysis.hidden_shift(setting.tolerate))
             told(1)
         return _settled(*np.mean(errors, axis=0).tolist())
 

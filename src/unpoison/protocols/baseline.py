@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.estimate import Estimate
+from unpoison.estimate.estimate import Estimate
+from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
-from unpoison.protocols.assembly import (
-    TierResult,
-    assemble,
-    group_estimate,
-    probing_fit,
-    tier_estimate,
-)
+from unpoison.plan import Plan
+from unpoison.plan.plan import BASELINE
+from unpoison.protocols.assembly import Assembly
+from unpoison.protocols.dap import SCHEME_OPTIONS
 from unpoison.protocols.frequency_analysis import FrequencyAnalysis
-from unpoison.protocols.options import FilterOptions
-from unpoison.protocols.scheme_analysis import Analysis
-from unpoison.protocols.tiers import analyses
+from unpoison.protocols.scheme_analysis import SchemeAnalysis
+from unpoison.protocols.scheme_result import SchemeResult
+from unpoison.protocols.scheme_verdict import verdict
+from unpoison.protocols.tiers import tier_analyses
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 
 def estimate_baseline(
-    summary: Summary, options: FilterOptions | None = None, asked: Statistic | None = None
+    summary: Summary, options: FilterOptions | None = None, statistic: Statistic | None = None
 ) -> Estimate:
     """M̃ of Section IV-D: probe at ε_α, subtract the same poison from the reports at ε_β.
 
@@ -39,16 +41,19 @@ def estimate_baseline(
     True
     """
     plan = summary.plan
-    if plan.protocol != "baseline":
+    if plan.protocol != BASELINE:
         rule = "must be emf, emf-star or cemf-star for a dap plan, not baseline"
         raise InvalidParameter("method", rule, plan.protocol)
-    options, asked = options or FilterOptions(), asked or Statistic.of(plan)
-    tiers = analyses(summary, options)
-    results = [_tier(analysis) for analysis in tiers]
-    return assemble(summary, "baseline", results, tiers, probing_fit(tiers[0]), asked)
+    options = options or FilterOptions()
+    analyses = tier_analyses(summary, options)
+    tiers = [_tier(analysis) for analysis in analyses]
+    assembly = Assembly(summary, BASELINE, tiers, statistic or Statistic.of(plan))
+    fit = {**tiers[0].evidence(), **assembly.unfiltered_fit()}
+    return assembly.estimate(fit, verdict(assembly, analyses[0]))
 
 
-def _tier(analysis: Analysis) -> TierResult:
+def _tier(analysis: SchemeAnalysis) -> SchemeResult:
+    """EMF on one tier: the answer is that at ε_β, so the reports at ε_α weigh nothing."""
     summary = analysis.summary
     beta, alpha = analysis.groups
     if summary.reports[alpha] != summary.reports[beta]:
@@ -57,15 +62,17 @@ def _tier(analysis: Analysis) -> TierResult:
             f"{summary.reports[beta]} and {summary.reports[alpha]} reports"
         )
     honest = _honest(analysis)
-    details = [
-        group_estimate(analysis, "emf", beta, honest, 1.0),
-        group_estimate(analysis, "emf", alpha, analysis.statistic("emf", alpha), 0.0),
-    ]
-    users = float(summary.users[beta]) * (1 - analysis.probe.byzantine_fraction)
-    return tier_estimate(analysis, honest, users), details
+    return SchemeResult(
+        analysis=analysis,
+        scheme="emf",
+        statistics=[honest, analysis.statistic("emf", alpha)],
+        weights=np.array([1.0, 0.0]),
+        combined=honest,
+        honest_users=float(summary.users[beta]) * (1 - analysis.probe.byzantine_fraction),
+    )
 
 
-def _honest(analysis: Analysis) -> FloatArray:
+def _honest(analysis: SchemeAnalysis) -> FloatArray:
     """The statistic at ε_β less the poison found at ε_α: the same categories, or values."""
     beta, _ = analysis.groups
     if isinstance(analysis, FrequencyAnalysis):
@@ -73,7 +80,7 @@ def _honest(analysis: Analysis) -> FloatArray:
     return np.array([_honest_mean(analysis)])
 
 
-def _honest_mean(analysis: Analysis) -> float:
+def _honest_mean(analysis: SchemeAnalysis) -> float:
     """(Σ v'(β) − m̂·M_β)/(N − m̂), with M_β = M_α taken from ŷ(α); normalised.
 
     M_α = M_β is about values in the paper's report units, so the poison found at ε_α is carried
@@ -88,3 +95,39 @@ def _honest_mean(analysis: Analysis) -> float:
     values = mechanism.decode(there - 0.5 if mechanism.discrete else there)
     poison_mean = float(found.solution.poison @ values) / gamma if gamma > 0 else 0.0
     return (analysis.summary.decoded_average(beta) - gamma * poison_mean) / (1 - gamma)
+
+
+class BaselineMethod(FilterMethod):
+    """The paper's first protocol, as a method.
+
+    >>> methods["baseline"].fits(Plan.new(epsilon=1.0, low=0, high=1))
+    False
+    """
+
+    name = BASELINE
+    listing_order = 2
+    default_rank = 1
+    option_names = SCHEME_OPTIONS
+
+    def describe(self) -> str:
+        """What it is for."""
+        return "the paper's baseline, for baseline plans"
+
+    def fits(self, plan: Plan, statistic: str | None = None) -> bool:
+        """Whether every user reports with both budgets."""
+        return plan.protocol == BASELINE
+
+    def run(
+        self,
+        summaries: Sequence[Summary],
+        names: Sequence[str],
+        options: FilterOptions | None = None,
+        statistic: Statistic | None = None,
+    ) -> list[dict[str, Estimate]]:
+        """Summary by summary."""
+        return [
+            {self.name: estimate_baseline(summary, options, statistic)} for summary in summaries
+        ]
+
+
+methods.register(BASELINE)(BaselineMethod())

@@ -1,41 +1,44 @@
 """The Differential Aggregation Protocol (Section V), its five stages as five steps.
 
-The first two happen before a collector sees anything: 1. grouping (`unpoison.grouping`), and 2.
-perturbation (`unpoison.reports.perturb_group`). From a Summary on: 3. probing (`Analysis.probe`),
-4. intra-group estimation (`Analysis.statistic`), 5. inter-group aggregation (`aggregate`).
+The first two happen before a collector sees anything: 1. grouping (`unpoison.plan.assignment`), and
+2. perturbation (`unpoison.reports.perturbation.perturb_group`). From a Summary on: 3. probing
+(`SchemeAnalysis.probe`), 4. intra-group estimation (`SchemeAnalysis.statistic`), 5. inter-group
+aggregation (`aggregate`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from unpoison.errors import InvalidParameter
-from unpoison.estimate import Estimate
+from unpoison.estimate.estimate import Estimate
+from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.em import run_stages
 from unpoison.plan import Plan
-from unpoison.protocols.assembly import (
-    TierResult,
-    assemble,
-    group_estimate,
-    probing_fit,
-    tier_estimate,
-)
-from unpoison.protocols.options import FilterOptions
-from unpoison.protocols.scheme_analysis import SCHEMES, Analysis
-from unpoison.protocols.tiers import analyses
+from unpoison.plan.plan import DAP
+from unpoison.protocols.assembly import Assembly
+from unpoison.protocols.scheme_analysis import SCHEMES, SchemeAnalysis
+from unpoison.protocols.scheme_result import SchemeResult
+from unpoison.protocols.scheme_verdict import verdict
+from unpoison.protocols.tiers import tier_analyses
 from unpoison.protocols.weights import group_weights
 from unpoison.registry import check_name
 from unpoison.summary import Summary
+
+SCHEME_OPTIONS = tuple(field.name for field in fields(FilterOptions) if field.name != "blind_share")
+"""All but the blind spot's share: the paper's schemes do not tell what they cannot see."""
 
 
 def estimate_dap(
     summary: Summary,
     schemes: Sequence[str] = SCHEMES,
     options: FilterOptions | None = None,
-    asked: Statistic | None = None,
+    statistic: Statistic | None = None,
 ) -> dict[str, Estimate]:
     """Stages 3 to 5 for one or several schemes, which share their work.
 
@@ -46,14 +49,14 @@ def estimate_dap(
     >>> bool(abs(estimate_dap(run.summary)["emf-star"].mean - run.truth) < 0.05)
     True
     """
-    return estimate_dap_together([summary], schemes, options, asked)[0]
+    return estimate_dap_together([summary], schemes, options, statistic)[0]
 
 
 def estimate_dap_together(
     summaries: Sequence[Summary],
     schemes: Sequence[str] = SCHEMES,
     options: FilterOptions | None = None,
-    asked: Statistic | None = None,
+    statistic: Statistic | None = None,
 ) -> list[dict[str, Estimate]]:
     """The same for several collections, whose EM runs share batches.
 
@@ -69,58 +72,107 @@ def estimate_dap_together(
     for summary in summaries:
         _require_dap(summary.plan)
     options = options or FilterOptions()
-    tiers = [analyses(summary, options) for summary in summaries]
-    works = [analysis.stages(schemes) for each in tiers for analysis in each]
-    run_stages(works, options.max_iterations)
+    analyses = [tier_analyses(summary, options) for summary in summaries]
+    # All EM runs are started before any answer is read: that is what lets them share batches.
+    stages = [analysis.stages(schemes) for tiers in analyses for analysis in tiers]
+    run_stages(stages, options.max_iterations)
     return [
-        {
-            scheme: _estimate(summary, scheme, each, options, asked or Statistic.of(summary.plan))
-            for scheme in schemes
-        }
-        for summary, each in zip(summaries, tiers, strict=True)
+        {scheme: _estimate(summary, scheme, tiers, options, statistic) for scheme in schemes}
+        for summary, tiers in zip(summaries, analyses, strict=True)
     ]
 
 
-def aggregate(analysis: Analysis, scheme: str, weights: str) -> TierResult:
-    """Stage 5: combine what the groups of one tier say (Alg. 5).
+def aggregate(analysis: SchemeAnalysis, scheme: str, weight_rule: str) -> SchemeResult:
+    """Stage 5: combine the statistics of a tier's groups (Alg. 5).
 
     >>> from unpoison import simulate
     >>> from unpoison.protocols import analysis_of
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analysis = analysis_of(run.summary, [0, 1], FilterOptions())
-    >>> tier, groups = aggregate(analysis, "emf", "optimal")
-    >>> bool(np.isclose(tier.mean, sum(group.weight * group.mean for group in groups)))
+    >>> result = aggregate(analysis, "emf", "optimal")
+    >>> mean = sum(group.weight * group.mean for group in result.group_estimates())
+    >>> bool(np.isclose(result.tier_estimate(1.0).mean, mean))
     True
     """
-    summary, plan = analysis.summary, analysis.summary.plan
-    groups = analysis.groups
-    gammas = np.array([analysis.solution(scheme, g).byzantine_fraction for g in groups])
-    honest_reports = summary.reports[groups] * (1 - gammas)
-    honest_users = summary.users[groups] * (1 - gammas)
-    variances = np.array([plan.group_mechanisms[g].worst_variance for g in groups])
-    shares = group_weights(weights, honest_reports, honest_users, variances)
-    statistics = np.array([analysis.statistic(scheme, g) for g in groups])
-    details = [
-        group_estimate(analysis, scheme, group, statistics[place], shares[place])
-        for place, group in enumerate(groups)
-    ]
-    return tier_estimate(analysis, shares @ statistics, float(honest_users.sum())), details
+    summary, plan, groups = analysis.summary, analysis.summary.plan, analysis.groups
+    fractions = [analysis.solution(scheme, group).byzantine_fraction for group in groups]
+    honest = 1 - np.array(fractions)
+    honest_users = summary.users[groups] * honest
+    variances = np.array([plan.group_mechanisms[group].worst_variance for group in groups])
+    weights = group_weights(weight_rule, summary.reports[groups] * honest, honest_users, variances)
+    statistics = [analysis.statistic(scheme, group) for group in groups]
+    return SchemeResult(
+        analysis=analysis,
+        scheme=scheme,
+        statistics=statistics,
+        weights=weights,
+        combined=weights @ np.array(statistics),
+        honest_users=float(honest_users.sum()),
+    )
 
 
 def _estimate(
     summary: Summary,
     scheme: str,
-    tiers: list[Analysis],
+    analyses: list[SchemeAnalysis],
     options: FilterOptions,
-    asked: Statistic,
+    statistic: Statistic | None,
 ) -> Estimate:
-    results = [aggregate(analysis, scheme, options.weights) for analysis in tiers]
-    fit = {**probing_fit(tiers[0]), "weights": options.weights}
-    return assemble(summary, scheme, results, tiers, fit, asked)
+    tiers = [aggregate(analysis, scheme, options.weights) for analysis in analyses]
+    assembly = Assembly(summary, scheme, tiers, statistic or Statistic.of(summary.plan))
+    fit = {**tiers[0].evidence(), "weights": options.weights, **assembly.unfiltered_fit()}
+    return assembly.estimate(fit, verdict(assembly, analyses[0]))
 
 
 def _require_dap(plan: Plan) -> None:
-    if plan.protocol != "dap":
+    if plan.protocol != DAP:
         rule = "must be baseline or a defence for a baseline plan"
         raise InvalidParameter("method", rule, "one of the schemes of DAP")
+
+
+@dataclass(frozen=True)
+class Scheme(FilterMethod):
+    """One of the paper's filters in DAP; all three share probing and EMF's runs.
+
+    >>> methods["emf-star"].describe()
+    "the paper's EMF*"
+    """
+
+    name: str
+    label: str
+    default_rank: int = 0
+    aliases: tuple[str, ...] = ()
+
+    listing_order = 1
+    option_names = SCHEME_OPTIONS
+
+    @property
+    def family(self) -> str:
+        """All three: EMF is run once, EMF* takes its γ̂, CEMF* its ŷ."""
+        return "dap"
+
+    def describe(self) -> str:
+        """Its name in the paper."""
+        return f"the paper's {self.label}"
+
+    def fits(self, plan: Plan, statistic: str | None = None) -> bool:
+        """Whether users are in one group each."""
+        return plan.protocol == DAP
+
+    def run(
+        self,
+        summaries: Sequence[Summary],
+        names: Sequence[str],
+        options: FilterOptions | None = None,
+        statistic: Statistic | None = None,
+    ) -> list[dict[str, Estimate]]:
+        """All collections and schemes in common batches."""
+        return estimate_dap_together(summaries, names, options, statistic)
+
+
+# EMF* is the fallback where the joint filter does not fit (many categories): of the three it has
+# the smallest error on most cells of the paper's grid (docs/evaluation.md).
+methods.register("emf")(Scheme("emf", "EMF"))
+methods.register("emf-star")(Scheme("emf-star", "EMF*", default_rank=1, aliases=("emf*",)))
+methods.register("cemf-star")(Scheme("cemf-star", "CEMF*", aliases=("cemf*",)))

@@ -9,15 +9,15 @@ from typing import Any, cast
 import numpy as np
 
 from unpoison.errors import InvalidParameter
+from unpoison.estimate.options import FilterOptions
 from unpoison.filters.em import Located, Problem, Solution, locate
 from unpoison.mechanisms import CategoricalMechanism
-from unpoison.protocols.options import FilterOptions
-from unpoison.protocols.scheme_analysis import Analysis
+from unpoison.protocols.scheme_analysis import SchemeAnalysis
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
 
 
-class FrequencyAnalysis(Analysis):
+class FrequencyAnalysis(SchemeAnalysis):
     """Locates poisoned categories in the probing group; poison is restricted to them everywhere.
 
     >>> from unpoison import Plan, simulate

@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.estimate import BlindSpot, Byzantine, Estimate
-from unpoison.estimate.distribution import Distribution, mixture
-from unpoison.estimate.statistic import DISTRIBUTION, Statistic
+from unpoison.estimate.estimate import BlindSpot, Estimate
+from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.options import FilterOptions
+from unpoison.estimate.statistic import Statistic
 from unpoison.filters.joint import Intervals
 from unpoison.filters.joint.interval import Interval
-from unpoison.protocols.assembly import answer_of, place_of, trusted_of, unfiltered
+from unpoison.plan import Plan
+from unpoison.plan.plan import DAP
+from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.joint_verdict import JointVerdict, wider
-from unpoison.protocols.options import FilterOptions
+from unpoison.protocols.joint_verdict import JointVerdict, much_wider
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
+JOINT = "joint"
 MOST_CATEGORIES = 256
-Hull = Callable[[Intervals, FloatArray], tuple[float, float]]
+"""The solver works on dense matrices of categories × categories: beyond this it takes minutes."""
+IntervalOf = Callable[[Intervals, FloatArray], Interval]
 
 
 def estimate_joint(
-    summary: Summary, options: FilterOptions | None = None, asked: Statistic | None = None
+    summary: Summary, options: FilterOptions | None = None, statistic: Statistic | None = None
 ) -> Estimate:
     """All groups of a tier together; tiers are combined by their honest users.
 
@@ -38,136 +42,141 @@ def estimate_joint(
     >>> low < run.truth < high, round(answer.byzantine.fraction, 2)
     (True, 0.2)
     """
-    if summary.plan.protocol != "dap":
+    plan = summary.plan
+    if plan.protocol != DAP:
         rule = "must be baseline or a defence for a baseline plan"
-        raise InvalidParameter("method", rule, "joint")
-    if len(summary.plan.categories or ()) > MOST_CATEGORIES:
+        raise InvalidParameter("method", rule, JOINT)
+    if len(plan.categories or ()) > MOST_CATEGORIES:
         rule = f"joint takes at most {MOST_CATEGORIES} categories: emf-star takes more"
-        raise InvalidParameter("method", rule, len(summary.plan.categories or ()))
-    present = summary.tiers_with_reports
-    if not present:
+        raise InvalidParameter("method", rule, len(plan.categories or ()))
+    tiers = summary.tiers_with_reports
+    if not tiers:
         raise NotEnoughData("an estimate needs reports; received none")
-    options, asked = options or FilterOptions(), asked or Statistic.of(summary.plan)
-    return _assembled(
-        summary, [JointAnalysis(summary, groups) for groups in present], options, asked
-    )
+    options = options or FilterOptions()
+    analyses = [JointAnalysis(summary, groups, options) for groups in tiers]
+    return estimate_of_analyses(analyses, statistic or Statistic.of(plan))
 
 
-def _assembled(
-    summary: Summary, tiers: list[JointAnalysis], options: FilterOptions, asked: Statistic
-) -> Estimate:
-    honest = np.array([tier.honest_users for tier in tiers])
-    weights = honest / honest.sum()
-    details = [
-        tier.tier_estimate(float(weight)) for tier, weight in zip(tiers, weights, strict=True)
-    ]
-    answer, trusted = (
-        answer_of(details, asked),
-        trusted_of(summary, [tier.counts.groups for tier in tiers], asked),
-    )
-    byzantine, share = _byzantine(summary, tiers), options.blind_share
-    unseen = float(weights @ [tier.blind(share) for tier in tiers])
-    blind = BlindSpot(share, unseen if summary.plan.categorical else unseen * summary.plan.unit)
-    interval = _interval(summary, tiers, weights, unseen, Intervals.mean)
-    noisy = _interval(summary, tiers, weights, unseen, Intervals.mean_with_noise)
-    return Estimate(
-        method="joint",
-        **answer,
-        byzantine=byzantine,
-        interval=interval,
-        blind_spot=blind,
-        groups=tuple(each for tier in tiers for each in tier.group_estimates()),
-        tiers=tuple(details),
-        fit={
-            **_evidence(tiers),
-            **_frequency_intervals(tiers, weights),
-            **unfiltered(trusted),
-            "agreement_p_value": trusted.p_value,
-            **_of_noise(interval, noisy),
-        },
-        converged=all(tier.fit.converged for tier in tiers),
-        users=summary.total_users,
-        reports=int(summary.reports.sum()),
-        invalid=summary.invalid,
-        verdict=str(JointVerdict(tiers, answer, byzantine, interval, noisy, trusted, blind)),
-        distribution=_distribution(tiers, weights, options, asked),
-    )
+def estimate_of_analyses(analyses: Sequence[JointAnalysis], statistic: Statistic) -> Estimate:
+    """The Estimate of a collection whose tiers have been analysed.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3))
+    >>> estimate_of_analyses([JointAnalysis(run.summary, range(4))], Statistic()).method
+    'joint'
+    """
+    summary, blind_share = analyses[0].summary, analyses[0].options.blind_share
+    assembly = Assembly(summary, JOINT, analyses, statistic)
+    plan, weights = summary.plan, assembly.weights
+    hidden_shift = float(weights @ [part.hidden_shift(blind_share) for part in analyses])
+    in_natural_units = hidden_shift if plan.categorical else hidden_shift * plan.unit
+    blind_spot = BlindSpot(blind_share, in_natural_units)
+    interval = _interval(plan, analyses, weights, hidden_shift, Intervals.mean)
+    with_noise = _interval(plan, analyses, weights, hidden_shift, Intervals.mean_with_noise)
+    fit = {
+        **_evidence(analyses),
+        **_frequency_intervals(plan, analyses, weights),
+        **assembly.unfiltered_fit(),
+        **_noise_evidence(interval, with_noise),
+    }
+    verdict = JointVerdict(assembly, analyses, interval, with_noise, blind_spot)
+    return assembly.estimate(fit, str(verdict), interval, blind_spot)
 
 
-def _of_noise(interval: Interval | None, noisy: Interval | None) -> dict[str, Any]:
+def _noise_evidence(interval: Interval | None, with_noise: Interval | None) -> dict[str, Any]:
     """The interval if a few users send noise, and whether that is much wider."""
-    if interval is None or noisy is None:
+    if interval is None or with_noise is None:
         return {}
-    return {"interval_with_noise": list(noisy), "noise_could_hide": wider(noisy, interval)}
-
-
-def _evidence(tiers: list[JointAnalysis]) -> dict[str, Any]:
-    """That of the main tier, with the worst of all where one tier is enough to worry."""
-    every = [tier.evidence() for tier in tiers]
-    lowest = ("goodness_of_fit_p_value", "nobody_attacks_p_value")
     return {
-        **every[0],
-        **{name: min(1.0, len(every) * min(each[name] for each in every)) for name in lowest},
-        "fits": all(each["fits"] for each in every),
-        "doubt": any(each["doubt"] for each in every),
+        "interval_with_noise": list(with_noise),
+        "noise_could_hide": much_wider(with_noise, interval),
     }
 
 
-def _distribution(
-    tiers: list[JointAnalysis], weights: FloatArray, options: FilterOptions, asked: Statistic
-) -> Distribution | None:
-    if asked.name != DISTRIBUTION:
-        return None
-    return mixture([tier.distribution(options) for tier in tiers], weights.tolist())
+def _evidence(analyses: Sequence[JointAnalysis]) -> dict[str, Any]:
+    """That of the main tier, with the worst of all where one tier is enough to worry.
+
+    The smallest of several p-values is multiplied by their number (Bonferroni).
+    """
+    tiers = [analysis.evidence() for analysis in analyses]
+    p_values = ("goodness_of_fit_p_value", "nobody_attacks_p_value")
+    return {
+        **tiers[0],
+        **{name: min(1.0, len(tiers) * min(tier[name] for tier in tiers)) for name in p_values},
+        "fits": all(tier["fits"] for tier in tiers),
+        "doubt": any(tier["doubt"] for tier in tiers),
+    }
 
 
 def _interval(
-    summary: Summary, tiers: list[JointAnalysis], weights: FloatArray, unseen: float, hull: Hull
-) -> tuple[float, float] | None:
+    plan: Plan,
+    analyses: Sequence[JointAnalysis],
+    weights: FloatArray,
+    hidden_shift: float,
+    interval_of: IntervalOf,
+) -> Interval | None:
     """For the mean: that of the only tier, or of all by weight; categories have one each.
 
     Where no model fits, it also covers what attackers could have hidden; where attackers are the
     majority, it is the whole range.
     """
-    plan = summary.plan
     if plan.categorical:
         return None
-    if any(tier.outvoted for tier in tiers):
+    if any(analysis.outvoted for analysis in analyses):
         return plan.bounds
-    low, high = _combined([hull(tier.intervals, tier.counts.values) for tier in tiers], weights)
-    if not all(tier.choice.fits for tier in tiers):
-        low, high = low - unseen, high + unseen
-    bounds = plan.bounds
-    ends = sorted(min(max(plan.natural(end), bounds[0]), bounds[1]) for end in (low, high))
+    intervals = [interval_of(part.intervals, part.counts.values) for part in analyses]
+    low, high = combined_interval(intervals, weights)
+    if not all(analysis.choice.fits for analysis in analyses):
+        low, high = low - hidden_shift, high + hidden_shift
+    lowest, highest = plan.bounds
+    ends = sorted(min(max(plan.natural(end), lowest), highest) for end in (low, high))
     return ends[0], ends[1]
 
 
-def _combined(hulls: Sequence[tuple[float, float]], weights: FloatArray) -> tuple[float, float]:
-    """Parts with their weights. Doubts about models do not average out, so ends are added."""
-    lows, highs = np.array(hulls).T
-    return float(weights @ lows), float(weights @ highs)
-
-
-def _frequency_intervals(tiers: list[JointAnalysis], weights: FloatArray) -> dict[str, Any]:
+def _frequency_intervals(
+    plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatArray
+) -> dict[str, Any]:
     """A 95 % interval for the frequency of each category."""
-    names = tiers[0].summary.plan.categories
-    if names is None:
+    if plan.categories is None:
         return {}
-    found = {}
-    for place, name in enumerate(names):
-        unit = (np.arange(len(names)) == place).astype(np.float64)
-        low, high = _combined([tier.intervals.mean(unit) for tier in tiers], weights)
-        found[name] = [max(low, 0.0), min(high, 1.0)]
-    return {"frequency_intervals": found}
+    intervals = {}
+    for category, name in enumerate(plan.categories):
+        indicator = (np.arange(len(plan.categories)) == category).astype(np.float64)
+        tiers = [analysis.intervals.mean(indicator) for analysis in analyses]
+        low, high = combined_interval(tiers, weights)
+        intervals[name] = [max(low, 0.0), min(high, 1.0)]
+    return {"frequency_intervals": intervals}
 
 
-def _byzantine(summary: Summary, tiers: list[JointAnalysis]) -> Byzantine:
-    """γ̂ over all users, with its interval and the main tier's poison."""
-    users = np.array([tier.counts.users.sum() for tier in tiers])
-    weights = users / users.sum()
-    return Byzantine(
-        float(weights @ [tier.share for tier in tiers]),
-        interval=_combined([tier.intervals.share() for tier in tiers], weights),
-        histogram=tiers[0].histogram(),
-        **place_of(summary, [tier.place() for tier in tiers]),
-    )
+class JointMethod(FilterMethod):
+    """The joint filter, as a method: the default wherever it fits.
+
+    >>> methods["joint"].fits(Plan.new(epsilon=1.0, low=0, high=1))
+    True
+    """
+
+    name = JOINT
+    listing_order = 0
+    default_rank = 2
+    option_names = ("blind_share", "max_iterations")
+
+    def describe(self) -> str:
+        """What it is."""
+        return "our joint filter over all groups"
+
+    def fits(self, plan: Plan, statistic: str | None = None) -> bool:
+        """Whether users are in one group each, and categories are few enough for the solver."""
+        return plan.protocol == DAP and len(plan.categories or ()) <= MOST_CATEGORIES
+
+    def run(
+        self,
+        summaries: Sequence[Summary],
+        names: Sequence[str],
+        options: FilterOptions | None = None,
+        statistic: Statistic | None = None,
+    ) -> list[dict[str, Estimate]]:
+        """Summary by summary."""
+        return [{JOINT: estimate_joint(summary, options, statistic)} for summary in summaries]
+
+
+methods.register(JOINT)(JointMethod())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.estimate import numbers
 from unpoison.estimate.honest_reports import distribution_of
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import (
@@ -25,7 +26,6 @@ from unpoison.filters.joint import (
     hidden_range,
     nobody_p_value,
 )
-from unpoison.protocols.options import FilterOptions
 from unpoison.protocols.scheme_analysis import picture_of
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
@@ -43,16 +43,17 @@ class JointAnalysis:
     >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(20_000, 0.3), "point:C", 0.3, np.random.default_rng(1))
     >>> analysis = JointAnalysis(run.summary, range(4))
-    >>> analysis.side, round(analysis.share, 2)
+    >>> analysis.side, round(analysis.byzantine_fraction, 2)
     ('right', 0.3)
     """
 
     summary: Summary
     groups: Sequence[int]
+    options: FilterOptions = field(default_factory=FilterOptions)
 
     @cached_property
     def choice(self) -> Choice:
-        """The model, and what else could be."""
+        """The model that the data choose, and the others that they cannot rule out."""
         return choose(JointCounts.of(self.summary, list(self.groups)))
 
     @property
@@ -62,22 +63,27 @@ class JointAnalysis:
 
     @property
     def fit(self) -> Fit:
-        """The chosen model's."""
+        """The fit of the chosen model."""
         return self.choice.best
 
     @property
-    def share(self) -> float:
+    def byzantine_fraction(self) -> float:
         """γ̂."""
         return self.choice.share
 
     @property
+    def converged(self) -> bool:
+        """Whether the chosen model's fit reached its duality gap."""
+        return self.fit.converged
+
+    @property
     def outvoted(self) -> bool:
         """Whether attackers seem to be the majority, so that nothing can be known."""
-        return self.share >= MOST_ATTACKERS
+        return self.byzantine_fraction >= MOST_ATTACKERS
 
     @cached_property
     def intervals(self) -> Intervals:
-        """How sure all this is."""
+        """95 % intervals over all models that the data cannot rule out."""
         return Intervals(self.choice)
 
     @property
@@ -87,10 +93,10 @@ class JointAnalysis:
 
     @cached_property
     def p_value(self) -> float:
-        """That of "nobody attacks"."""
+        """The p-value of the hypothesis that nobody attacks."""
         return nobody_p_value(self.counts, self.choice.nobody)
 
-    def blind(self, share: float) -> float:
+    def hidden_shift(self, share: float) -> float:
         """The largest shift of the mean (of a frequency) that attackers of a share could hide."""
         if not self.summary.plan.categorical:
             low, high = hidden_range(self.counts, self.fit, share, self.counts.values)
@@ -101,7 +107,7 @@ class JointAnalysis:
     @cached_property
     def side(self) -> str:
         """Where the poison is, seen from the middle of the report domain."""
-        if not self.share > 0:
+        if not self.byzantine_fraction > 0:
             return "none"
         outputs = self.fit.poison.shape[1]
         weights = self.counts.users @ self.fit.poison
@@ -112,7 +118,7 @@ class JointAnalysis:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The poisoned ones."""
+        """The categories with at least one poisoned report in all groups together."""
         names = self.summary.plan.categories or ()
         poisoned = (self.fit.poison * self.counts.reports[:, None]).sum(axis=0) >= 1
         return tuple(name for name, found in zip(names, poisoned, strict=True) if found)
@@ -128,11 +134,15 @@ class JointAnalysis:
         plan, mean = self.summary.plan, self.fit.mean(self.counts.values)
         return named(plan, self.fit.honest if plan.categorical else np.array([mean]))
 
-    def distribution(self, options: FilterOptions) -> Distribution:
+    def fraction_interval(self) -> tuple[float, float]:
+        """A 95 % interval of γ̂."""
+        return self.intervals.share()
+
+    def distribution(self) -> Distribution:
         """By EMS from the reports that are left when the poison is taken out."""
         groups = list(self.counts.groups)
         kept = np.stack([self._kept_cells(place) for place in range(len(groups))])
-        return distribution_of(self.summary.plan, groups, kept, options.max_iterations)
+        return distribution_of(self.summary.plan, groups, kept, self.options.max_iterations)
 
     def _kept_cells(self, place: int) -> FloatArray:
         """The honest share of each bucket, taken of each of its cells."""
@@ -148,12 +158,12 @@ class JointAnalysis:
         return self.summary.plan.tier_of(self.groups[0])
 
     def tier_estimate(self, weight: float) -> TierEstimate:
-        """What the tier says."""
+        """The tier's mean or frequencies."""
         return TierEstimate(
             epsilon=self.summary.plan.all_tiers[self.tier].epsilon,
             **self.answer(),
             weight=weight,
-            byzantine_fraction=self.share,
+            byzantine_fraction=self.byzantine_fraction,
             **self.place(),
         )
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from unpoison.estimate import BlindSpot, Byzantine
+from unpoison.estimate.estimate import BlindSpot
 from unpoison.estimate.wording import compare_frequencies, format_value, list_names
 from unpoison.filters.joint.interval import Interval
+from unpoison.plan import Plan
+from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.joint_analysis import JointAnalysis
-from unpoison.protocols.unfiltered import Trust
-from unpoison.summary import Summary
 
 ENDS = {"right": "towards the upper end", "left": "towards the lower end"}
 MODELS = {
@@ -39,21 +38,19 @@ class JointVerdict:
     True
     """
 
+    assembly: Assembly
     tiers: Sequence[JointAnalysis]
-    answer: dict[str, Any]
-    byzantine: Byzantine
     interval: Interval | None
     interval_with_noise: Interval | None
-    trusted: Trust
-    blind: BlindSpot
+    blind_spot: BlindSpot
 
     def __str__(self) -> str:
         parts = [self._found(), self._doubt(), self._noise(), self._unseen()]
         return " ".join(part for part in parts if part)
 
     @property
-    def _summary(self) -> Summary:
-        return self.tiers[0].summary
+    def _plan(self) -> Plan:
+        return self.assembly.summary.plan
 
     @property
     def _fits(self) -> bool:
@@ -61,7 +58,7 @@ class JointVerdict:
 
     @property
     def _share(self) -> str:
-        return f"{100 * self.byzantine.fraction:.1f} %"
+        return f"{100 * self.assembly.byzantine.fraction:.1f} %"
 
     def _found(self) -> str:
         if any(tier.outvoted for tier in self.tiers):
@@ -69,7 +66,7 @@ class JointVerdict:
                 f"{self._share} of users seem to be attackers. No method can tell the honest "
                 "ones apart then: do not use the answer."
             )
-        if not self.byzantine.fraction > 0:
+        if not self.assembly.byzantine.fraction > 0:
             return f"{self._nobody()}{self._number()}"
         return f"About {self._share} of users send {self._where}{self._without()}"
 
@@ -91,9 +88,9 @@ class JointVerdict:
 
     @property
     def _where(self) -> str:
-        if self.byzantine.categories is not None:
-            return f"made-up reports of {list_names(self.byzantine.categories)}"
-        return f"values {ENDS.get(self.byzantine.side, 'on both sides')}"
+        if self.assembly.byzantine.categories is not None:
+            return f"made-up reports of {list_names(self.assembly.byzantine.categories)}"
+        return f"values {ENDS.get(self.assembly.byzantine.side, 'on both sides')}"
 
     def _number(self) -> str:
         if self.interval is None:
@@ -102,22 +99,20 @@ class JointVerdict:
 
     def _with(self, interval: Interval) -> str:
         low, high = self._ends(interval)
-        return f"{format_value(self.answer['mean'], self._summary.plan)} (95 %: {low} to {high})"
+        return f"{format_value(self.assembly.answer['mean'], self._plan)} (95 %: {low} to {high})"
 
     def _ends(self, interval: Interval) -> tuple[str, str]:
-        return format_value(interval[0], self._summary.plan), format_value(
-            interval[1], self._summary.plan
-        )
+        return format_value(interval[0], self._plan), format_value(interval[1], self._plan)
 
     def _without(self) -> str:
         if self.interval is not None:
-            plain = format_value(self.trusted.mean, self._summary.plan)
+            plain = format_value(self.assembly.unfiltered.mean, self._plan)
             mean = self._with(self.interval)
             return f". The mean without them is {mean}; with them it would be {plain}."
         told = compare_frequencies(
-            self.byzantine.categories or (),
-            self.answer["frequencies"],
-            self.trusted.frequencies or {},
+            self.assembly.byzantine.categories or (),
+            self.assembly.answer["frequencies"],
+            self.assembly.unfiltered.frequencies or {},
         )
         return f": {told}." if told else "."
 
@@ -163,7 +158,7 @@ class JointVerdict:
     def _noise(self) -> str:
         """Where a little noise would change the answer much, and nobody could notice."""
         narrow, wide = self.interval, self.interval_with_noise
-        if narrow is None or wide is None or not wider(wide, narrow):
+        if narrow is None or wide is None or not much_wider(wide, narrow):
             return ""
         low, high = self._ends(wide)
         return (
@@ -173,21 +168,21 @@ class JointVerdict:
 
     def _unseen(self) -> str:
         """What nobody could see."""
-        share = f"{100 * self.blind.share:.3g} %"
+        share = f"{100 * self.blind_spot.share:.3g} %"
         if self.interval is None:
-            moved = f"a frequency by up to {100 * self.blind.shift:.1f} percentage points"
+            moved = f"a frequency by up to {100 * self.blind_spot.shift:.1f} percentage points"
         else:
-            moved = f"the mean by up to {format_value(self.blind.shift, self._summary.plan)}"
+            moved = f"the mean by up to {format_value(self.blind_spot.shift, self._plan)}"
         return (
             f"Attackers who imitate honest reports cannot be seen: {share} of users could move "
             f"{moved}."
         )
 
 
-def wider(wide: Interval, narrow: Interval) -> bool:
+def much_wider(wide: Interval, narrow: Interval) -> bool:
     """Whether an interval is enough wider than another to be worth telling.
 
-    >>> wider((0.0, 2.0), (0.5, 1.5)), wider((0.0, 2.0), (0.0, 1.9))
+    >>> much_wider((0.0, 2.0), (0.5, 1.5)), much_wider((0.0, 2.0), (0.0, 1.9))
     (True, False)
     """
     return wide[1] - wide[0] >= WORTH_TELLING * (narrow[1] - narrow[0])

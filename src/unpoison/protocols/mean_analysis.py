@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from unpoison.filters.em import GroupCounts, Probe, Problem, Solution, Stages, probing, run_stages
-from unpoison.protocols.scheme_analysis import Analysis
+from unpoison.protocols.scheme_analysis import SchemeAnalysis
 from unpoison.types import BoolArray, FloatArray
 
 
-class MeanAnalysis(Analysis):
+class MeanAnalysis(SchemeAnalysis):
     """Probes both sides (Alg. 3), and takes means of what the poison leaves.
 
     >>> from unpoison import Plan, simulate

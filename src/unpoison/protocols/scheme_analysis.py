@@ -16,10 +16,10 @@ import numpy as np
 
 from unpoison.estimate import Picture
 from unpoison.estimate.estimate import numbers
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import GroupCounts, Problem, Solution, Stages, run_stages
-from unpoison.protocols.options import FilterOptions
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray
 
@@ -43,7 +43,7 @@ class Found(Protocol):
         """Every EM run that was made to find it."""
 
 
-class Analysis(ABC):
+class SchemeAnalysis(ABC):
     """The filters on one tier's groups; `groups` are their numbers in the summary.
 
     >>> from unpoison import Plan, simulate

@@ -1,112 +1,110 @@
-"""The verdict of the paper's schemes, in a sentence."""
+"""The verdict of the paper's schemes: the sentence that a person acts on."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from unpoison.estimate import Byzantine
 from unpoison.estimate.wording import compare_frequencies, format_value, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.buckets import Buckets
+from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.frequency_analysis import FrequencyAnalysis
 from unpoison.protocols.mean_analysis import MeanAnalysis
-from unpoison.protocols.scheme_analysis import Analysis
-from unpoison.protocols.unfiltered import Trust
+from unpoison.protocols.scheme_analysis import SchemeAnalysis
 from unpoison.summary import Summary
 
-DEVIATIONS = 3.0
+FALSE_ALARM_DEVIATIONS = 3.0
+"""Standard deviations of its count that a poison bucket may soak up when nobody attacks."""
 SURE = 1e-3
-"""The p-value under which groups do not agree, and the odds at which a side is the other one."""
+"""The p-value under which groups do not agree, and the odds at which a side is the other one.
+
+A verdict that accuses is read by people: one false alarm in a thousand collections is tolerable,
+one in twenty is not.
+"""
+ENDS = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
 
 
 @dataclass(frozen=True)
-class _Words:
-    """What differs between numbers and categories."""
+class _Sentences:
+    """The parts of a verdict in which numbers and categories differ."""
 
     answer: str
-    noticed: bool
-    found: str
-    nothing: str
+    attack_noticed: bool
+    attack: str
+    no_attack: str
     caveat: str
 
 
-def verdict(
-    method: str, answer: dict[str, Any], byzantine: Byzantine, trusted: Trust, analysis: Analysis
-) -> str:
-    """What a person should take from the estimate; `answer` is its mean or frequencies.
+def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
+    """What a person should take from the estimate; `analysis` is the main tier's.
 
     >>> import numpy as np
-    >>> from unpoison import Plan, simulate
-    >>> from unpoison.protocols import FilterOptions, analysis_of
+    >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(1000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> analysis = analysis_of(run.summary, [0], FilterOptions())
-    >>> verdict("emf", {"mean": 0.9}, Byzantine(0.6, "right"), Trust(0.8, 1.0), analysis)
-    '60.0 % of users seem to be attackers. ... do not use the mean 0.9000.'
+    >>> estimate(run.summary, method="emf").verdict
+    'About 47.2 % of users seem to send made-up values towards the upper end; ...'
     """
-    share = f"{100 * byzantine.fraction:.1f} %"
     if isinstance(analysis, FrequencyAnalysis):
-        words = _of_categories(share, answer["frequencies"], byzantine, trusted, analysis)
+        sentences = _of_categories(assembly, analysis)
     else:
-        words = _of_numbers(method, share, answer["mean"], byzantine, trusted, analysis)
-    if byzantine.fraction >= MOST_ATTACKERS:
+        sentences = _of_numbers(assembly, analysis)
+    if assembly.byzantine.fraction >= MOST_ATTACKERS:
         return (
-            f"{share} of users seem to be attackers. No method can tell the honest ones apart "
-            f"then: do not use {words.answer}."
+            f"{_share(assembly)} of users seem to be attackers. No method can tell the honest ones "
+            f"apart then: do not use {sentences.answer}."
         )
-    if words.noticed:
-        return words.found + words.caveat
-    if trusted.p_value < SURE:
+    if sentences.attack_noticed:
+        return sentences.attack + sentences.caveat
+    if assembly.unfiltered.p_value < SURE:
         unseen = (
-            f"Somebody attacks in a way that {method} does not see: it finds {share} attackers, "
-            "but the groups differ by more than noise allows. Do not rely on "
-            f"{words.answer}."
+            f"Somebody attacks in a way that {assembly.method} does not see: it finds "
+            f"{_share(assembly)} attackers, but the groups differ by more than noise allows. Do "
+            f"not rely on {sentences.answer}."
         )
-        return unseen + words.caveat
-    return words.nothing + words.caveat
+        return unseen + sentences.caveat
+    return sentences.no_attack + sentences.caveat
 
 
-def _of_numbers(
-    method: str, share: str, mean: float, byzantine: Byzantine, trusted: Trust, analysis: Analysis
-) -> _Words:
-    summary = analysis.summary
-    value, plain = format_value(mean, summary.plan), format_value(trusted.mean, summary.plan)
-    ends = {"right": "the upper end", "left": "the lower end", "both": "both ends"}
-    end = ends.get(byzantine.side, "no end")
-    return _Words(
-        answer=f"the mean {value}",
-        noticed=byzantine.fraction > false_alarm(summary, analysis.probing_group),
-        found=(
-            f"About {share} of users seem to send made-up values towards {end}; "
-            f"without them the mean is {value}, with them it would be {plain}."
+def _share(assembly: Assembly) -> str:
+    return f"{100 * assembly.byzantine.fraction:.1f} %"
+
+
+def _of_numbers(assembly: Assembly, analysis: SchemeAnalysis) -> _Sentences:
+    plan, byzantine = assembly.summary.plan, assembly.byzantine
+    mean = format_value(assembly.answer["mean"], plan)
+    unfiltered = format_value(assembly.unfiltered.mean, plan)
+    return _Sentences(
+        answer=f"the mean {mean}",
+        attack_noticed=byzantine.fraction > false_alarm(assembly.summary, analysis.probing_group),
+        attack=(
+            f"About {_share(assembly)} of users seem to send made-up values towards "
+            f"{ENDS.get(byzantine.side, 'no end')}; without them the mean is {mean}, with them it "
+            f"would be {unfiltered}."
         ),
-        nothing=(
-            f"No clear attack: {method} takes {share} of users for attackers, no more than it does "
-            f"when there are none, and leaves them out. Its mean is {value}; if everybody is "
-            f"honest, {plain} is the better number."
+        no_attack=(
+            f"No clear attack: {assembly.method} takes {_share(assembly)} of users for attackers, "
+            f"no more than it does when there are none, and leaves them out. Its mean is {mean}; "
+            f"if everybody is honest, {unfiltered} is the better number."
         ),
         caveat=_other_side(analysis) if isinstance(analysis, MeanAnalysis) else "",
     )
 
 
-def _of_categories(
-    share: str,
-    frequencies: dict[str, float],
-    byzantine: Byzantine,
-    trusted: Trust,
-    analysis: FrequencyAnalysis,
-) -> _Words:
-    names = byzantine.categories or ()
-    told = compare_frequencies(names, frequencies, trusted.frequencies or {})
-    return _Words(
+def _of_categories(assembly: Assembly, analysis: FrequencyAnalysis) -> _Sentences:
+    names = assembly.byzantine.categories or ()
+    compared = compare_frequencies(
+        names, assembly.answer["frequencies"], assembly.unfiltered.frequencies or {}
+    )
+    return _Sentences(
         answer="the frequencies",
-        noticed=bool(names),
-        found=(
-            f"About {share} of users seem to send made-up reports of {list_names(names)}: {told}."
+        attack_noticed=bool(names),
+        attack=(
+            f"About {_share(assembly)} of users seem to send made-up reports of "
+            f"{list_names(names)}: {compared}."
         ),
-        nothing="No attack found: honest users explain the reports by themselves.",
+        no_attack="No attack found: honest users explain the reports by themselves.",
         caveat=(
             " Poison in other categories would explain the reports as well: take the names with "
             "care."
@@ -131,14 +129,14 @@ def false_alarm(summary: Summary, group: int) -> float:
     """
     reports = int(summary.reports[group])
     buckets = Buckets.for_reports(summary.plan.group_mechanisms[group], reports)
-    return DEVIATIONS / 2 * math.sqrt(buckets.outputs / reports)
+    return FALSE_ALARM_DEVIATIONS / 2 * math.sqrt(buckets.outputs / reports)
 
 
 def _other_side(analysis: MeanAnalysis) -> str:
-    """A warning where the counts speak for the side that was not chosen."""
+    """A warning where the likelihood speaks for the side that the side rule did not choose."""
     chosen = analysis.probe.side
     other = "left" if chosen == "right" else "right"
-    likelihoods = {side: each.likelihood for side, each in analysis.probe.solutions.items()}
+    likelihoods = {side: run.likelihood for side, run in analysis.probe.solutions.items()}
     if likelihoods[other] - likelihoods[chosen] < -math.log(SURE):
         return ""
     return (

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import chdtrc
 
 from unpoison.estimate.honest_reports import mean_of
-from unpoison.estimate.postprocessing import projected
+from unpoison.estimate.postprocessing import post_process_named, projected
+from unpoison.estimate.statistic import Statistic
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
@@ -21,11 +22,11 @@ FITS = 3
 
 
 @dataclass(frozen=True)
-class Trust:
+class UnfilteredAnswer:
     """The unfiltered answer in natural units, and how likely honest groups differ as these do.
 
-    >>> trust = Trust(mean=0.75, p_value=1e-12)
-    >>> "groups differ" if trust.p_value < 0.001 else "groups agree"
+    >>> answer = UnfilteredAnswer(mean=0.75, p_value=1e-12)
+    >>> "groups differ" if answer.p_value < 0.001 else "groups agree"
     'groups differ'
     """
 
@@ -33,8 +34,21 @@ class Trust:
     p_value: float
     frequencies: dict[str, float] | None = None
 
+    def post_processed(self, statistic: Statistic) -> UnfilteredAnswer:
+        """The same with frequencies that a population can have; a mean stays as it is."""
+        if self.frequencies is None:
+            return self
+        processed = post_process_named(self.frequencies, statistic.post_processing)
+        return replace(self, frequencies=processed)
 
-def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
+    def named(self) -> dict[str, Any]:
+        """The answer under the name that an Estimate's fit has for it."""
+        if self.frequencies is None:
+            return {"unfiltered_mean": self.mean}
+        return {"unfiltered_frequencies": self.frequencies}
+
+
+def unfiltered_answer(summary: Summary, tiers: list[list[int]]) -> UnfilteredAnswer:
     """Combine the plain averages (frequencies) of all groups, and test that they agree.
 
     Groups are random, so honest groups have one mean. The sum of squared differences, each over a
@@ -45,7 +59,7 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
     >>> plan, values = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.full(3000, 0.3)
     >>> for attack in ("none", "uniform:3C/4,C"):
     ...     run = simulate(plan, values, attack, 0.3, np.random.default_rng(1))
-    ...     trust_everybody(run.summary, [[0, 1, 2]]).p_value > 0.001
+    ...     unfiltered_answer(run.summary, [[0, 1, 2]]).p_value > 0.001
     True
     False
     """
@@ -58,8 +72,9 @@ def trust_everybody(summary: Summary, tiers: list[list[int]]) -> Trust:
     apart = sum(statistic for _, statistic in answers)
     p_value = float(chdtrc(degrees, apart)) if degrees else 1.0
     if plan.categories is None:
-        return Trust(plan.natural(float(answer[0])), p_value)
-    return Trust(math.nan, p_value, dict(zip(plan.categories, answer.tolist(), strict=True)))
+        return UnfilteredAnswer(plan.natural(float(answer[0])), p_value)
+    frequencies = dict(zip(plan.categories, answer.tolist(), strict=True))
+    return UnfilteredAnswer(math.nan, p_value, frequencies)
 
 
 def _freedom(summary: Summary) -> int:

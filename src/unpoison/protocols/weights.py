@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from unpoison.estimate.options import WEIGHT_RULES
 from unpoison.registry import check_name
 from unpoison.types import FloatArray
-
-WEIGHTS = ("optimal", "paper")
 
 
 def group_weights(
@@ -21,7 +20,7 @@ def group_weights(
     >>> group_weights("optimal", np.array([1.0, 3]), np.ones(2), np.ones(2)).tolist()
     [0.25, 0.75]
     """
-    check_name("weights", rule, WEIGHTS)
+    check_name("weights", rule, WEIGHT_RULES)
     raw = honest_reports / variances
     if rule == "paper":
         raw = 1 / (np.maximum(honest_users, np.finfo(float).tiny) * variances)

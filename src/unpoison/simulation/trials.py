@@ -14,19 +14,20 @@ from unpoison.attacks import Attack
 from unpoison.defences import defences
 from unpoison.estimate import Estimate
 from unpoison.estimate.distribution import wasserstein
-from unpoison.estimate.methods import canonical, estimates_together, is_defence
-from unpoison.estimate.postprocessing import post_process_named
+from unpoison.estimate.methods import Method, estimates_together, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.sides import SIDES
 from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
-from unpoison.protocols.unfiltered import trust_everybody
+from unpoison.protocols.unfiltered import unfiltered_answer
 from unpoison.simulation import Simulation, simulate
 
 GROUPED, UNGROUPED = "grouped", "ungrouped"
 ORACLE = "oracle"
 """A method of simulations only: it knows who attacks, and trusts the others."""
 Timed = list[tuple[Estimate, float]]
+Chosen = Method | str
+"""A method, or the name of the oracle."""
 AT_ONCE = 10
 """How many trials share their work: enough to gain, few enough to hold in memory."""
 
@@ -157,11 +158,11 @@ def run_trials(
     def collect(of: Plan, stream: np.random.Generator) -> Simulation:
         return simulate(of, values, attack, byzantine_fraction, stream, advance=advance)
 
-    def answers(runs: list[Simulation], chosen: list[str]) -> list[Timed]:
-        return (_together if shared else _one_by_one)(runs, chosen, options, asked)
+    def answers(runs: list[Simulation], of: Sequence[Chosen]) -> list[Timed]:
+        return (_together if shared else _one_by_one)(runs, of, options, asked)
 
-    names = [method if method == ORACLE else canonical(method) for method in methods]
-    rivals = [name for name in names if is_defence(name)]
+    chosen = [ORACLE if method == ORACLE else find_method(method) for method in methods]
+    rivals = [method for method in chosen if isinstance(method, Method) and method.is_defence]
     rows: list[Trial] = []
     streams = [each.spawn(2) for each in (rng or np.random.default_rng()).spawn(trials)]
     both = bool(rivals) and len(plan.all_groups) > 1
@@ -170,7 +171,7 @@ def run_trials(
         lot = streams[first : first + at_once]
         runs = [collect(plan, stream) for stream, _ in lot]
         alone = [collect(ungrouped(plan), stream) for _, stream in lot] if both else []
-        found = answers(runs, names)
+        found = answers(runs, chosen)
         found_alone = answers(alone, rivals) if both else [[] for _ in lot]
         for place, run in enumerate(runs):
             rows += [_row(first + place, GROUPED, run, run, *each) for each in found[place]]
@@ -183,44 +184,47 @@ def run_trials(
 
 def _one_by_one(
     runs: list[Simulation],
-    names: list[str],
+    chosen: Sequence[Chosen],
     options: FilterOptions | None,
     asked: Statistic | None,
 ) -> list[Timed]:
     """Each method by itself, with its time."""
 
-    def timed(run: Simulation, name: str) -> tuple[Estimate, float]:
+    def timed(run: Simulation, method: Chosen) -> tuple[Estimate, float]:
         started = time.perf_counter()
-        ((answer,),) = _estimates([run], [name], options, asked)
+        ((answer,),) = _estimates([run], [method], options, asked)
         return answer, time.perf_counter() - started
 
-    return [[timed(run, name) for name in names] for run in runs]
+    return [[timed(run, method) for method in chosen] for run in runs]
 
 
 def _together(
     runs: list[Simulation],
-    names: list[str],
+    chosen: Sequence[Chosen],
     options: FilterOptions | None,
     asked: Statistic | None,
 ) -> list[Timed]:
     """All methods on all collections at once, sharing their work; without times."""
-    found = _estimates(runs, names, options, asked)
+    found = _estimates(runs, chosen, options, asked)
     return [[(answer, math.nan) for answer in answers] for answers in found]
 
 
 def _estimates(
     runs: list[Simulation],
-    names: list[str],
+    chosen: Sequence[Chosen],
     options: FilterOptions | None,
     asked: Statistic | None,
 ) -> list[list[Estimate]]:
     """Those of the methods on all reports, that of the oracle on the honest ones."""
-    methods = [name for name in names if name != ORACLE]
+    methods = [method for method in chosen if isinstance(method, Method)]
     found = estimates_together([run.summary for run in runs], methods, options, asked)
-    if ORACLE in names:
+    if ORACLE in chosen:
         for run, answers in zip(runs, found, strict=True):
             answers[ORACLE] = oracle_estimate(run, asked)
-    return [[answers[name] for name in names] for answers in found]
+    return [
+        [answers[ORACLE if isinstance(item, str) else item.name] for item in chosen]
+        for answers in found
+    ]
 
 
 def oracle_estimate(run: Simulation, asked: Statistic | None = None) -> Estimate:
@@ -234,11 +238,10 @@ def oracle_estimate(run: Simulation, asked: Statistic | None = None) -> Estimate
     summary = run.honest_summary or run.summary
     asked = asked or Statistic.of(summary.plan)
     answer = defences["ostrich"]().estimate(summary, ORACLE, asked)
-    trusted = trust_everybody(summary, summary.tiers_with_reports)
-    if trusted.frequencies is None:
-        return replace(answer, mean=trusted.mean)
-    processed = post_process_named(trusted.frequencies, asked.post_processing)
-    return replace(answer, frequencies=processed)
+    unfiltered = unfiltered_answer(summary, summary.tiers_with_reports).post_processed(asked)
+    if unfiltered.frequencies is None:
+        return replace(answer, mean=unfiltered.mean)
+    return replace(answer, frequencies=unfiltered.frequencies)
 
 
 def _row(

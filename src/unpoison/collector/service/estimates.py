@@ -19,7 +19,7 @@ from unpoison.collector.campaigns.campaigns import Campaign, parsed_plan
 from unpoison.collector.campaigns.tallies import summary_of_counts
 from unpoison.collector.faults import Fault
 from unpoison.errors import InvalidParameter, UnpoisonError
-from unpoison.estimate.methods import canonical, default_method_of, estimate_summary
+from unpoison.estimate.methods import default_method, estimate_summary, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.summary import Summary
@@ -57,7 +57,7 @@ class Question:
         """What was asked, if there is such a method and the plan can answer it."""
         try:
             asked = Statistic.of(plan, statistic, post_processing)
-            chosen = canonical(method or default_method_of(plan))
+            chosen = find_method(method or default_method(plan)).name
         except InvalidParameter as fault:
             raise Fault("invalid-request", f"No estimate: {fault}.", fault.parameter) from None
         return cls(chosen, asked.name, asked.post_processing if plan.categorical else None)

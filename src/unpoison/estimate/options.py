@@ -1,4 +1,4 @@
-"""What a user may choose about the paper's schemes."""
+"""Options of the filters: the paper's choices, bounds on work, and what the blind spot is for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unpoison.filters.em.initial_mean import (
 from unpoison.filters.em.loop import MAX_ITERATIONS
 from unpoison.filters.em.probing import SIDE_RULES
 from unpoison.filters.sides import SIDES
-from unpoison.protocols.weights import WEIGHTS
 from unpoison.registry import check_name
 from unpoison.summary import Summary
 
+WEIGHT_RULES = ("optimal", "paper")
 INITIAL_MEANS = ("middle", "pessimistic", "ems")
 
 
@@ -50,7 +50,7 @@ class FilterOptions:
         for name in ("gamma_sup", "suppression", "max_iterations", "blind_share"):
             _check_number(name, getattr(self, name))
         check_gamma_sup(self.gamma_sup)
-        check_name("weights", self.weights, WEIGHTS)
+        check_name("weights", self.weights, WEIGHT_RULES)
         check_name("side_rule", self.side_rule, SIDE_RULES)
         if isinstance(self.initial_mean, str):
             check_name("initial_mean", self.initial_mean, INITIAL_MEANS)
