@@ -19,7 +19,7 @@ from unpoison.engines import Job, LocalEngine, count_files
 from unpoison.reports.reading import NO_TIME, read_batches
 from unpoison.summary.manifest import Manifest, digest, new_files
 from unpoison.summary.store import Store
-from unpoison.summary.windows import Window, parse_width, told
+from unpoison.summary.windows import Window, parse_width, utc_text
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=100)
 START = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_what_is_no_moment_is_none(tmp_path: Path) -> None:
     path.write_text("when,n\nsoon,1\n,2\n2026-01-01T00:00:00Z,3\n")
     (batch,) = read_batches(path, ["when"], times=["when"])
     assert batch.columns["when"][:2].tolist() == [NO_TIME, NO_TIME]
-    assert told(int(batch.columns["when"][2])) == "2026-01-01T00:00:00Z"
+    assert utc_text(int(batch.columns["when"][2])) == "2026-01-01T00:00:00Z"
     other = tmp_path / "day.parquet"
     pq.write_table(pa.table({"when": [[1], [2]]}), other)
     with pytest.raises(InvalidFile, match="which must hold moments"):

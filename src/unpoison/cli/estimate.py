@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from unpoison.cli.scheme_options import (
     given_options,
 )
 from unpoison.errors import InvalidFile, InvalidParameter
+
+if TYPE_CHECKING:
+    from unpoison.summary import Summary
 
 
 def estimate(
@@ -98,7 +101,7 @@ def estimate(
 
     Example: unpoison estimate reports/*.parquet -p plan.json --json
     """
-    from unpoison.cli.window_estimates import estimate_windows, windows_of
+    from unpoison.cli.window_estimates import estimate_windows
     from unpoison.estimate.methods import estimate_summary
     from unpoison.output.plots import FORMATS
     from unpoison.reports.writing import REPORT_SUFFIXES
@@ -124,13 +127,11 @@ def estimate(
         **options,
     )
     paths = expand(data, (*REPORT_SUFFIXES, SUMMARY_SUFFIX))
-    summaries = _summaries(paths, plan)
-    windows = [] if together or not summaries else windows_of(paths)
-    if len(windows) > 1:
-        _check_plan(plan, windows[0])
-        estimate_windows(windows, answering, plot, json)
+    summaries = _load(paths, plan, together, drop_invalid)
+    if len(summaries) > 1:
+        estimate_windows(summaries, answering, plot, json)
     else:
-        _answer(_summary(paths, summaries, plan, drop_invalid), answering, plot, json)
+        _answer(summaries[0], answering, plot, json)
 
 
 def _answer(summary: Any, answering: Any, plot: Path | None, json: bool) -> None:
@@ -149,34 +150,32 @@ def _answer(summary: Any, answering: Any, plot: Path | None, json: bool) -> None
         show(answer, summary)
 
 
-def _summaries(paths: list[Path], plan: Path | None) -> bool:
+def _load(
+    paths: list[Path], plan: Path | None, together: bool, drop_invalid: bool
+) -> list[Summary]:
+    """The summary of each window in order, or one of all files; each file is read once."""
+    from unpoison.cli.summarise import count_with_progress, load_with_progress
+    from unpoison.plan import Plan
+
+    agreed = None if plan is None else Plan.load(plan)
+    if not _are_summaries(paths):
+        if agreed is None:
+            raise InvalidParameter("--plan", "must be given with report files", "nothing")
+        return [count_with_progress(paths, agreed, drop_invalid)]
+    tally = load_with_progress(paths, by_window=not together)
+    windows = sorted(window for window in tally if window is not None)
+    summaries = [tally[window] for window in windows] or list(tally.values())
+    if agreed is not None and agreed != summaries[0].plan:
+        raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
+    return summaries
+
+
+def _are_summaries(paths: list[Path]) -> bool:
     """Whether files are summaries rather than reports; both kinds may not be mixed."""
     kinds = {_is_summary(path) for path in paths}
     if len(kinds) > 1:
         raise InvalidParameter("data", "must be reports or summaries, not both", "both")
-    if kinds == {False} and plan is None:
-        raise InvalidParameter("--plan", "must be given with report files", "nothing")
     return kinds == {True}
-
-
-def _summary(paths: list[Path], summaries: bool, plan: Path | None, drop_invalid: bool) -> Any:
-    """Add up summaries, or count reports."""
-    from unpoison.cli.summarise import merged, summarised
-    from unpoison.plan import Plan
-
-    if plan is not None and not summaries:
-        return summarised(paths, Plan.load(plan), drop_invalid)
-    total = merged(paths)
-    _check_plan(plan, total)
-    return total
-
-
-def _check_plan(plan: Path | None, summary: Any) -> None:
-    """Summaries bring their plan; one that is given must be theirs."""
-    from unpoison.plan import Plan
-
-    if plan is not None and Plan.load(plan) != summary.plan:
-        raise InvalidParameter("--plan", "must be the plan of the summaries", plan)
 
 
 def _is_summary(path: Path) -> bool:

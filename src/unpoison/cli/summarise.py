@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unpoison.cli.app import DropInvalid, Json, PlanFile, whole
-from unpoison.errors import IncompatibleSummaries, InvalidParameter
+from unpoison.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from unpoison.engines import Counting, Engine, Job
+    from unpoison.plan import Plan
+    from unpoison.summary import Summary
+    from unpoison.summary.store import Addition
+    from unpoison.summary.tally import Tally
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the summary.")]
 
@@ -74,6 +80,7 @@ def summarise(
     Example: unpoison summarise reports/*.parquet -p plan.json -o today.summary
     """
     from unpoison.engines import Job
+    from unpoison.output.progress import progress
     from unpoison.plan import Plan
     from unpoison.reports.writing import REPORT_SUFFIXES
     from unpoison.summary.store import Store
@@ -87,8 +94,8 @@ def summarise(
     if output.resolve() in [path.resolve() for path in paths]:
         raise InvalidParameter("--output", "must not be one of the report files", output)
     job = Job(agreed, drop_invalid, width, time_column)
-    outcome = _add(store, paths, job, scheduling, add=add, skip_bad_files=skip_bad_files)
-    _tell(outcome, output, json)
+    count = partial(_count, job=job, engine=scheduling, skip_bad_files=skip_bad_files)
+    _show_addition(store.add(paths, agreed, count, keep=add, progress=progress), output, json)
 
 
 def merge(
@@ -109,23 +116,25 @@ def merge(
     from unpoison.system.paths import check_output, expand
 
     check_output(output, "--output")
-    total = merged(expand(summaries, [SUMMARY_SUFFIX]))
+    (total,) = load_with_progress(expand(summaries, [SUMMARY_SUFFIX]), by_window=False).values()
     total.save(output)
-    show(total, output, json)
+    _show_summary(total, output, json)
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a run of `summarise` did."""
+def _count(
+    paths: Sequence[Path],
+    advance: Callable[[int], None],
+    *,
+    job: Job,
+    engine: Engine,
+    skip_bad_files: bool,
+) -> Counting:
+    from unpoison.engines import count_files
 
-    total: Any
-    windows: list[Any]
-    counted: int
-    known: int
-    bad: dict[Path, Any]
+    return count_files(paths, job, engine, skip_bad_files=skip_bad_files, advance=advance)
 
 
-def _engine(name: str, scheduler: str | None, workers: int | None) -> Any:
+def _engine(name: str, scheduler: str | None, workers: int | None) -> Engine:
     from unpoison.engines import engines
 
     if workers is not None and workers < 1:
@@ -141,133 +150,62 @@ def _engine(name: str, scheduler: str | None, workers: int | None) -> Any:
         raise InvalidParameter("--engine", f"takes no {given}", name) from None
 
 
-def _add(
-    store: Any, paths: Sequence[Path], job: Any, engine: Any, *, add: bool, skip_bad_files: bool
-) -> _Outcome:
-    """Count files that are not held yet, and write what there is then."""
-    from unpoison.engines.counting import count_files
-    from unpoison.summary.manifest import Manifest, new_files
-    from unpoison.summary.tally import add_tally, summary_of
-
-    tally, held = store.load(job.plan) if add else ({}, Manifest())
-    fresh, known = new_files(paths, _digests(paths), held)
-    found = _counted(fresh, partial(count_files, job=job, engine=engine), skip_bad_files)
-    add_tally(tally, found.tally)
-    _settle(tally, job)
-    kept = {
-        str(path.resolve()): content for path, content in fresh.items() if path not in found.bad
-    }
-    store.save(tally, held | kept)
-    windows = sorted(window for window in tally if window is not None)
-    total = summary_of(tally, job.plan)
-    return _Outcome(total, windows, len(kept), len(known), found.bad)
-
-
-def _settle(tally: Any, job: Any) -> None:
-    """What belongs to no window (reports without a time that were left out) goes to the first."""
-    from dataclasses import replace
-
-    from unpoison.summary import Summary
-
-    if job.window is None:
-        tally.setdefault(None, Summary.empty(job.plan))
-        return
-    rest = tally.pop(None, None)
-    if rest is not None and tally:
-        first = min(tally)
-        tally[first] = replace(tally[first], invalid=tally[first].invalid + rest.invalid)
-
-
-def _digests(paths: Sequence[Path]) -> list[str]:
-    """The content of each file as a hash, by all threads, with a bar."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from unpoison.output.progress import progress
-    from unpoison.summary.manifest import digest
-    from unpoison.system.cores import usable_cores
-
-    found = []
-    with (
-        progress("Hashing", len(paths)) as advance,
-        ThreadPoolExecutor(usable_cores()) as pool,
-    ):
-        for each in pool.map(digest, paths):
-            found.append(each)
-            advance(1)
-    return found
-
-
-def _counted(paths: Iterable[Path], counting: Any, skip_bad_files: bool) -> Any:
-    """Files counted, with a bar."""
-    from unpoison.output.progress import progress
-
-    files = list(paths)
-    with progress("Counting", sum(path.stat().st_size for path in files)) as advance:
-        return counting(files, skip_bad_files=skip_bad_files, advance=advance)
-
-
-def summarised(paths: Sequence[Path], plan: Any, drop_invalid: bool) -> Any:
+def count_with_progress(paths: Sequence[Path], plan: Plan, drop_invalid: bool) -> Summary:
     """A summary of report files, with a bar."""
     from unpoison.engines import Job, count_files
-
-    found = _counted(paths, partial(count_files, job=Job(plan, drop_invalid)), False)
-    return found.summary(plan)
-
-
-def merged(paths: Sequence[Path]) -> Any:
-    """The sum of summary files, with a bar."""
     from unpoison.output.progress import progress
-    from unpoison.summary import Summary
 
-    with progress("Merging", len(paths)) as advance:
-        total = Summary.load(paths[0])
-        for path in paths[1:]:
-            try:
-                total = total + Summary.load(path)
-            except IncompatibleSummaries as fault:
-                raise IncompatibleSummaries(f"{path}: {fault}") from None
-            advance(1)
-    return total
+    with progress("Counting", sum(path.stat().st_size for path in paths)) as advance:
+        return count_files(paths, Job(plan, drop_invalid), advance=advance).summary(plan)
 
 
-def show(summary: Any, output: Path, json: bool) -> None:
+def load_with_progress(paths: Sequence[Path], *, by_window: bool) -> Tally:
+    """Summary files by window, or all of them as one, with a bar."""
+    from unpoison.output.progress import progress
+    from unpoison.summary.tally import load_tally
+
+    with progress("Reading", len(paths)) as advance:
+        return load_tally(paths, by_window=by_window, advance=advance)
+
+
+def _show_summary(summary: Summary, output: Path, json: bool) -> None:
     """Say what a summary holds."""
     if json:
         _print_json(summary, output, {})
         return
-    _say(summary)
+    _print_size(summary)
     typer.echo(f"Written to {output}.")
 
 
-def _tell(outcome: _Outcome, output: Path, json: bool) -> None:
+def _show_addition(addition: Addition, output: Path, json: bool) -> None:
     """Say what was counted, what was not, and why."""
     if json:
         facts = {
-            "files": outcome.counted,
-            "known_files": outcome.known,
-            "bad_files": {str(path): str(fault) for path, fault in outcome.bad.items()},
-            "windows": [str(window) for window in outcome.windows],
+            "files": addition.counted,
+            "known_files": addition.known,
+            "bad_files": {str(path): str(fault) for path, fault in addition.bad.items()},
+            "windows": [str(window) for window in addition.windows],
         }
-        _print_json(outcome.total, output, facts)
+        _print_json(addition.total, output, facts)
         return
-    _say(outcome.total)
-    if outcome.known:
-        typer.echo(f"{_files(outcome.known)} had been counted before; {outcome.counted} new.")
-    for fault in outcome.bad.values():
+    _print_size(addition.total)
+    if addition.known:
+        typer.echo(f"{_files(addition.known)} had been counted before; {addition.counted} new.")
+    for fault in addition.bad.values():
         typer.echo(f"Left out: {fault}")
-    if outcome.bad:
-        typer.echo(f"{_files(len(outcome.bad))} left out, {outcome.counted} counted.")
-    if outcome.windows:
-        first, last = outcome.windows[0], outcome.windows[-1]
-        typer.echo(f"{len(outcome.windows)} windows, {first.hull(last)}.")
+    if addition.bad:
+        typer.echo(f"{_files(len(addition.bad))} left out, {addition.counted} counted.")
+    if addition.windows:
+        first, last = addition.windows[0], addition.windows[-1]
+        typer.echo(f"{len(addition.windows)} windows, {first.hull(last)}.")
     typer.echo(f"Written to {output}.")
 
 
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
-def _print_json(summary: Any, output: Path, more: dict[str, Any]) -> None:
+def _print_json(summary: Summary, output: Path, more: dict[str, Any]) -> None:
     import json as encoder
 
     facts = {
@@ -280,7 +218,7 @@ def _print_json(summary: Any, output: Path, more: dict[str, Any]) -> None:
     typer.echo(encoder.dumps({**facts, **more}))
 
 
-def _say(summary: Any) -> None:
+def _print_size(summary: Summary) -> None:
     typer.echo(f"{int(summary.reports.sum())} reports of about {summary.total_users:.0f} users.")
     if summary.invalid:
         typer.echo(f"{summary.invalid} invalid reports were left out.")

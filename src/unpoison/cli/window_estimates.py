@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from unpoison.errors import IncompatibleSummaries, InvalidParameter, NotEnoughData
-
-
-def windows_of(paths: Sequence[Path]) -> list[Any]:
-    """Summaries by window, in order, those of the same window added; none if any has no window."""
-    from unpoison.summary import Summary
-    from unpoison.summary.tally import add_tally
-
-    found: dict[Any, Any] = {}
-    for path in paths:
-        summary = Summary.load(path)
-        if summary.window is None:
-            return []
-        if any(summary.plan != other.plan for other in islice(found.values(), 1)):
-            raise IncompatibleSummaries(f"{path}: was counted by another plan than the others")
-        add_tally(found, {summary.window: summary})
-    return [found[window] for window in sorted(found)]
+from unpoison.errors import InvalidParameter, NotEnoughData
 
 
 def estimate_windows(
@@ -65,12 +48,12 @@ def _estimated(summary: Any, estimate: Callable[[Any], Any]) -> Any:
 def _print_json(rows: Sequence[tuple[Any, Any]]) -> None:
     import json as encoder
 
-    from unpoison.summary.windows import told
+    from unpoison.summary.windows import utc_text
 
     windows = [
         {
-            "start": told(summary.window.start),
-            "end": told(summary.window.end),
+            "start": utc_text(summary.window.start),
+            "end": utc_text(summary.window.end),
             **encoder.loads(answer.to_json()),
         }
         for summary, answer in rows
@@ -91,16 +74,16 @@ def _show(rows: Sequence[tuple[Any, Any]], empty: int) -> None:
     typer.echo(f"\nAttackers were found in {len(attacked)} of {len(rows)} windows.")
     summary, answer = max(rows, key=lambda row: row[1].byzantine.fraction)
     if attacked:
-        from unpoison.summary.windows import told
+        from unpoison.summary.windows import utc_text
 
-        typer.echo(f"Most in that from {told(summary.window.start)}. {answer.verdict}")
+        typer.echo(f"Most in that from {utc_text(summary.window.start)}. {answer.verdict}")
 
 
 def _row(summary: Any, answer: Any) -> list[str]:
     from unpoison.estimate.wording import format_value, list_names
-    from unpoison.summary.windows import told
+    from unpoison.summary.windows import utc_text
 
-    start, users = told(summary.window.start), f"{answer.users:.0f}"
+    start, users = utc_text(summary.window.start), f"{answer.users:.0f}"
     share = [f"{100 * answer.byzantine.fraction:.1f} %", _percent(answer.byzantine.interval)]
     if answer.frequencies is not None:
         return [start, users, list_names(answer.byzantine.categories or ()) or "–", *share]

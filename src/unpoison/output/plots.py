@@ -15,7 +15,7 @@ from unpoison.estimate.wording import list_names
 from unpoison.planner import Comparison
 from unpoison.simulation import Simulation
 from unpoison.simulation.trials import Score
-from unpoison.summary.windows import Window, moment
+from unpoison.summary.windows import Window, utc_datetime
 
 OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
 MOST_NAMES = 40
@@ -92,7 +92,7 @@ def draw_over_time(answers: Sequence[tuple[Window, Estimate]]) -> Any:
     ['mean', 'attackers, %']
     """
     figure, axes = new_figure(2, width=9.0, height=2.8, across=1)
-    middles = [moment((window.start + window.end) // 2) for window, _ in answers]
+    middles = [utc_datetime((window.start + window.end) // 2) for window, _ in answers]
     means = [answer.mean for _, answer in answers]
     shares = [100 * answer.byzantine.fraction for _, answer in answers]
     sure = [answer.interval for _, answer in answers]

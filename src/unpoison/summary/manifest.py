@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unpoison.errors import InvalidFile
+from unpoison.system.atomic_files import whole_file
+from unpoison.system.cores import usable_cores
 
 MANIFEST_SUFFIX = ".manifest.json"
 FORMAT = 1
+"""Raised when a manifest of this version could be misread by an earlier one."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,6 @@ class Manifest:
 
     def save(self, path: Path) -> None:
         """Write it, whole or not at all."""
-        from unpoison.system.atomic_files import whole_file
-
         head = {"format": FORMAT, "files": self.files, "summaries": self.summaries}
         text = json.dumps(head, indent=1)
         with whole_file(path) as file:
@@ -69,6 +71,21 @@ def digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
         raise InvalidFile(path, f"cannot be read ({fault.strerror})") from None
+
+
+def digests(paths: Sequence[Path], advance: Callable[[int], None] | None = None) -> list[str]:
+    """The digest of each file, by all cores: hashing lets other threads run meanwhile.
+
+    >>> digests([])
+    []
+    """
+    contents = []
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        for content in pool.map(digest, paths):
+            contents.append(content)
+            if advance is not None:
+                advance(1)
+    return contents
 
 
 def new_files(

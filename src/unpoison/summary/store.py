@@ -1,26 +1,83 @@
-"""Summaries on disk with their manifest: one file, or a folder with one for each window."""
+"""Summaries on disk that report files can be added to: one file, or a folder with one a window."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from unpoison.errors import IncompatibleSummaries, InvalidFile, InvalidParameter
+from filelock import BaseFileLock, FileLock, Timeout
+
+from unpoison.errors import (
+    IncompatibleSummaries,
+    InvalidFile,
+    InvalidParameter,
+    UnpoisonError,
+)
 from unpoison.plan import Plan
-from unpoison.summary import Summary
-from unpoison.summary.manifest import MANIFEST_SUFFIX, Manifest, digest
-from unpoison.summary.tally import Tally
+from unpoison.summary.manifest import MANIFEST_SUFFIX, Manifest, digest, digests, new_files
+from unpoison.summary.summary import Summary
+from unpoison.summary.tally import Advance, Tally, add_tally, summary_of
+from unpoison.summary.windows import Window
 from unpoison.system.atomic_files import whole_file
 from unpoison.system.paths import check_output
 
 SUMMARY_SUFFIX = ".summary"
+LOCK_SECONDS = 600.0
+"""How long to wait for another process: longer than counting some 10^10 reports takes it."""
+Progress = Callable[[str, int | None], AbstractContextManager[Advance]]
+"""Shows a labelled bar, of a known length or none, for as long as its context lasts."""
+
+
+def silent(label: str, total: int | None) -> AbstractContextManager[Advance]:
+    """A bar that shows nothing.
+
+    >>> with silent("Counting", 3) as advance:
+    ...     advance(1)
+    """
+    return nullcontext(lambda done: None)
+
+
+class CountedFiles(Protocol):
+    """What an engine counted of some files: summaries by window, and files that it could not."""
+
+    @property
+    def tally(self) -> Tally:
+        """Summaries by window."""
+
+    @property
+    def bad(self) -> Mapping[Path, UnpoisonError]:
+        """Files that could not be counted, with their faults."""
+
+
+CountFiles = Callable[[Sequence[Path], Advance], CountedFiles]
+"""Counts files, reporting bytes done: an engine, seen from here."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What adding files to a store did.
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> Addition(Summary.empty(plan), windows=[], counted=2, known=1, bad={}).counted
+    2
+    """
+
+    total: Summary
+    windows: list[Window]
+    counted: int
+    known: int
+    bad: Mapping[Path, UnpoisonError]
 
 
 class Store:
     """One summary file, or a folder of windows, that reports can be added to.
 
-    The manifest is written last, with the digests of the summaries: where something stopped in
-    between, they do not agree, and nothing can be counted twice.
+    The manifest is written last, with the digests of the summaries: if a process stops between the
+    two, they do not agree, and nothing can be counted twice.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
@@ -32,10 +89,10 @@ class Store:
     ([None], {'a.csv': 'aa'})
     """
 
-    def __init__(self, path: Path, width: int | None = None) -> None:
+    def __init__(self, path: Path, window_width: int | None = None) -> None:
         self.path = path
-        self.width = width
-        self.windows = windows = width is not None
+        self.window_width = window_width
+        self.windows = windows = window_width is not None
         self.manifest = (
             path / f"windows{MANIFEST_SUFFIX}" if windows else Path(f"{path}{MANIFEST_SUFFIX}")
         )
@@ -59,24 +116,111 @@ class Store:
             rule = "must be an empty folder for windows, unless with --add"
             raise InvalidParameter("--output", rule, self.path)
 
+    @contextmanager
+    def locked(self, progress: Progress | None = None) -> Iterator[None]:
+        """Keep other processes from changing the store; wait for one that is changing it."""
+        target = self.path.resolve()
+        lock = FileLock(target.with_name(f".{target.name}.lock"))
+        self._acquire(lock, progress or silent)
+        try:
+            yield
+        finally:
+            # Removed while it is held: a process that waits for it notices, and makes a new one.
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+    def _acquire(self, lock: BaseFileLock, progress: Progress) -> None:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            try:
+                with progress("Waiting for another process", None):
+                    lock.acquire(timeout=LOCK_SECONDS)
+            except Timeout:
+                fault = "another process is still adding to it; try again when that has ended"
+                raise InvalidFile(self.path, fault) from None
+
+    def add(
+        self,
+        paths: Sequence[Path],
+        plan: Plan,
+        count: CountFiles,
+        *,
+        keep: bool,
+        progress: Progress | None = None,
+    ) -> Addition:
+        """Count the files that the store does not hold yet, and write what it holds then.
+
+        Without `keep`, what the store held before is replaced. Two processes that add at the same
+        time do so one after the other.
+        """
+        bar = progress or silent
+        with self.locked(bar):
+            self.check(adding=keep)
+            tally, held = self.load(plan) if keep else ({}, Manifest())
+            with bar("Hashing", len(paths)) as advance:
+                contents = digests(paths, advance)
+            fresh, known = new_files(paths, contents, held)
+            with bar("Counting", sum(path.stat().st_size for path in fresh)) as advance:
+                counted = count(list(fresh), advance)
+            add_tally(tally, counted.tally)
+            self._settle(tally, plan)
+            good = {path: content for path, content in fresh.items() if path not in counted.bad}
+            self.save(tally, held | {str(path.resolve()): text for path, text in good.items()})
+        windows = sorted(window for window in tally if window is not None)
+        return Addition(summary_of(tally, plan), windows, len(good), len(known), counted.bad)
+
+    def _settle(self, tally: Tally, plan: Plan) -> None:
+        """Give reports that belong to no window (left out for want of a time) to the first one."""
+        if not self.windows:
+            tally.setdefault(None, Summary.empty(plan))
+            return
+        without_window = tally.pop(None, None)
+        if without_window is not None and tally:
+            first = min(window for window in tally if window is not None)
+            invalid = tally[first].invalid + without_window.invalid
+            tally[first] = replace(tally[first], invalid=invalid)
+
     def load(self, plan: Plan) -> tuple[Tally, Manifest]:
-        """What is there, with the files it holds; nothing if there is nothing."""
+        """The summaries that are there, and the files they hold; nothing if there is nothing."""
         if not self.exists:
             return {}, Manifest()
         if not self.manifest.exists():
             raise InvalidFile(self.path, "has no manifest beside it: nothing can be added to it")
         manifest, tally = Manifest.load(self.manifest), {}
-        for name, content in manifest.summaries.items():
-            path = self._folder / name
+        for path, content in self._named_by(manifest).items():
             if not path.is_file() or digest(path) != content:
                 raise InvalidFile(path, "is not what its manifest says: count all files anew")
             summary = Summary.load(path)
             if summary.plan != plan:
                 raise IncompatibleSummaries(f"{path}: was counted by another plan")
-            if summary.window is not None and summary.window.width != self.width:
-                raise InvalidFile(path, "is of a window of another width")
+            self._check_window(path, summary)
             tally[summary.window] = summary
         return tally, manifest
+
+    def _named_by(self, manifest: Manifest) -> dict[Path, str]:
+        """The summary files of a manifest with their digests.
+
+        A store of one file has one summary, whatever it was called when the manifest was written:
+        both may have been renamed since, and another file may have that name now.
+        """
+        if self.windows:
+            return {self.path / name: text for name, text in manifest.summaries.items()}
+        if len(manifest.summaries) != 1:
+            raise InvalidFile(self.manifest, "is not the manifest of one summary")
+        return {self.path: next(iter(manifest.summaries.values()))}
+
+    def _check_window(self, path: Path, summary: Summary) -> None:
+        """Summaries must be what this store would write at their paths, or others get lost."""
+        window = summary.window
+        if not self.windows and window is not None:
+            raise InvalidFile(path, "is of a window of time: add to its folder, with --window")
+        if self.windows and window is None:
+            raise InvalidFile(path, "is not of a window of time")
+        if window is not None and window.width != self.window_width:
+            raise InvalidFile(path, "is of a window of another width")
+        if self._path_of(window) != path:
+            raise InvalidFile(path, "is of another window than its name says")
 
     def save(self, tally: Tally, manifest: Manifest) -> None:
         """Write all summaries, and then the manifest."""
@@ -84,13 +228,12 @@ class Store:
             self.path.mkdir(exist_ok=True)
         written = {}
         for window, summary in sorted(tally.items(), key=lambda item: str(item[0])):
-            name = self.path.name if window is None else f"{window.file_name}{SUMMARY_SUFFIX}"
-            data = summary.to_bytes()
-            with whole_file(self._folder / name) as file:
+            path, data = self._path_of(window), summary.to_bytes()
+            with whole_file(path) as file:
                 file.write(data)
-            written[name] = hashlib.sha256(data).hexdigest()
+            written[path.name] = hashlib.sha256(data).hexdigest()
         Manifest(manifest.files, written).save(self.manifest)
 
-    @property
-    def _folder(self) -> Path:
-        return self.path if self.windows else self.path.parent
+    def _path_of(self, window: Window | None) -> Path:
+        """Where the summary of a window is; without windows the store's one file."""
+        return self.path if window is None else self.path / f"{window.file_name}{SUMMARY_SUFFIX}"

@@ -26,12 +26,12 @@ class Window:
     end: int
 
     def __str__(self) -> str:
-        return f"{told(self.start)} to {told(self.end)}"
+        return f"{utc_text(self.start)} to {utc_text(self.end)}"
 
     @property
     def file_name(self) -> str:
         """A name that sorts by time, and that every file system takes."""
-        return f"{moment(self.start):%Y%m%dT%H%M%SZ}-{self.width // PER_SECOND}s"
+        return f"{utc_datetime(self.start):%Y%m%dT%H%M%SZ}-{self.width // PER_SECOND}s"
 
     @property
     def width(self) -> int:
@@ -43,22 +43,22 @@ class Window:
         return Window(min(self.start, other.start), max(self.end, other.end))
 
 
-def moment(micros: int) -> datetime:
+def utc_datetime(micros: int) -> datetime:
     """A moment as Python has it.
 
-    >>> moment(86_400 * 10**6).isoformat()
+    >>> utc_datetime(86_400 * 10**6).isoformat()
     '1970-01-02T00:00:00+00:00'
     """
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
 
 
-def told(micros: int) -> str:
+def utc_text(micros: int) -> str:
     """A moment as a person, or another program, reads it.
 
-    >>> told(1_500_000)
+    >>> utc_text(1_500_000)
     '1970-01-01T00:00:01.500000Z'
     """
-    return moment(micros).isoformat().replace("+00:00", "Z")
+    return utc_datetime(micros).isoformat().replace("+00:00", "Z")
 
 
 def parse_width(text: str) -> int:
