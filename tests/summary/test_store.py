@@ -193,7 +193,12 @@ def test_summaries_are_read_once(unpoison: Command, monkeypatch: pytest.MonkeyPa
         windowed(hour).save(name)
     loaded: list[object] = []
     load = Summary.load
-    monkeypatch.setattr(Summary, "load", lambda path: loaded.append(path) or load(path))
+
+    def watched(path: Path) -> Summary:
+        loaded.append(path)
+        return load(path)
+
+    monkeypatch.setattr(Summary, "load", watched)
     assert "no window has enough reports" in unpoison.refused("estimate", *names)
     assert sorted(map(str, loaded)) == names
 
