@@ -1,7 +1,7 @@
-"""For the API pages: show the examples of docstrings as code.
+"""Griffe extension that shows the doctests of docstrings as code on the API page.
 
-Docstrings give their examples as plain doctests. Markdown would read `>>>` as a quotation, so each
-run of example lines is put into a fence before it is rendered.
+Docstrings have their examples as plain doctests. Markdown would render `>>>` as nested quotations,
+so each example is put between fences first. mkdocs.yml loads this file.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import griffe
 
 
 class FencedDoctests(griffe.Extension):
-    """Rewrites every docstring that griffe finds."""
+    """Puts the doctests of every docstring that griffe collects between fences."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Fence the examples of one object's docstring."""
+        """Rewrite one object's docstring."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
 
 
 def fenced(text: str) -> str:
-    """The text with each example between fences; an example ends at an empty line."""
+    """The text with each example between fences; as in doctest, an empty line ends an example."""
     lines: list[str] = []
     inside = False
+    # The empty line that is added closes an example at the end of the text.
     for line in [*text.splitlines(), ""]:
         if not inside and line.startswith(">>>"):
             lines.append("```pycon")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 import typer
 from fastapi import FastAPI
 
+import unpoison
 from unpoison import Plan, simulate
 from unpoison.attacks import attacks, parse_attack
 from unpoison.bench import benchmarks
@@ -41,12 +44,16 @@ PAGES = sorted(DOCS.glob("*.md"))
 CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
 COLLECTOR = (DOCS / "collector.md").read_text(encoding="utf-8")
 GUIDE = (DOCS / "guide.md").read_text(encoding="utf-8")
+PAPER = (DOCS / "paper.md").read_text(encoding="utf-8")
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 BY_NAME = ("frequencies", "quantiles")
 """Fields whose own keys are names that users gave, or numbers."""
+ROOMS = "|".join(room.name for room in pkgutil.iter_modules(unpoison.__path__) if room.ispkg)
+CODE_NAME = re.compile(rf"`((?:{ROOMS})\.[\w.]+)`")
+"""A name in the package, written from its room on: `plan.GroupAssigner`."""
 HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
 
 
@@ -222,7 +229,15 @@ def test_every_field_of_a_score_is_documented() -> None:
         assert f"`methods[].{field.name}`" in section("simulate")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("name", sorted(set(CODE_NAME.findall(PAPER))))
+def test_code_that_the_paper_page_names_exists(name: str) -> None:
+    above, _, attribute = f"unpoison.{name}".rpartition(".")
+    owner = pkgutil.resolve_name(above)
+    declared = getattr(owner, "__annotations__", {})  # Fields without a default are not attributes.
+    assert hasattr(owner, attribute) or attribute in declared
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
 def test_links_and_images_resolve(page: Path) -> None:
     for target in LINK.findall(prose(page.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", target):
@@ -257,9 +272,7 @@ def commands(body: str) -> Iterator[str]:
             yield f"subprocess.run({words!r}, check=True)"
 
 
-@pytest.mark.parametrize(
-    "page", ["index.md", "guide.md", "cli.md", "evaluation.md", "scale.md", "../README.md"]
-)
+@pytest.mark.parametrize("page", runpy.run_path(str(DOCS / "refresh.py"))["PAGES"])
 def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
     program = tmp_path / "page.py"
     program.write_text(script((DOCS / page).read_text(encoding="utf-8")), encoding="utf-8")
