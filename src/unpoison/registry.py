@@ -1,9 +1,13 @@
-"""Named families: mechanisms, attacks, defences and datasets are found by name."""
+"""Registries: classes and functions by name, and the import of every module that registers one."""
 
 from __future__ import annotations
 
 import difflib
+import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from unpoison.errors import InvalidParameter
@@ -13,41 +17,63 @@ Registered = TypeVar("Registered")
 
 
 class Registry(Generic[Item]):
-    """Items by name, with an error that suggests the name that was meant.
+    """Items by name, listed in a defined order, with an error that suggests a near name.
+
+    Items are listed by the `order` that they were registered with. Those without one come after
+    all others, by the alphabet, so that the order never depends on the names of files.
 
     >>> colours: Registry[type] = Registry("colour")
-    >>> @colours.register("red")
+    >>> @colours.register("red", order=1)
     ... class Red: ...
-    >>> colours["red"].__name__
-    'Red'
+    >>> @colours.register("blue")
+    ... class Blue: ...
+    >>> list(colours)
+    ['red', 'blue']
     >>> colours["rde"]
     Traceback (most recent call last):
         ...
-    unpoison.errors.InvalidParameter: colour must be one of red; received 'rde', did you mean 'red'?
+    unpoison.errors.InvalidParameter: colour must be one of red, blue; received 'rde', did you ...
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._items: dict[str, Item] = {}
+        self._orders: dict[str, float] = {}
 
-    def register(self, name: str) -> Callable[[Registered], Registered]:
-        """Decorate a class to file it under `name`."""
+    def register(
+        self, name: str, *, order: float = math.inf
+    ) -> Callable[[Registered], Registered]:
+        """Decorate a class or function to register it under `name`."""
 
-        def file(item: Registered) -> Registered:
+        def add(item: Registered) -> Registered:
             self._items[name] = item  # type: ignore[assignment]
+            self._orders[name] = order
             return item
 
-        return file
+        return add
 
     def __getitem__(self, name: str) -> Item:
         check_name(self.kind, name, self)
         return self._items[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        return iter(sorted(self._items, key=lambda name: (self._orders.get(name, math.inf), name)))
 
     def __contains__(self, name: object) -> bool:
         return name in self._items
+
+
+def load_modules(package: str) -> None:
+    """Import every module in the folder of a package, so that what they define is registered.
+
+    A package calls it at the end of its `__init__`: a new file in the folder needs no other line.
+
+    >>> load_modules("unpoison.datasets")
+    >>> "unpoison.datasets.taxi" in sys.modules
+    True
+    """
+    for module in iter_modules(sys.modules[package].__path__):
+        import_module(f"{package}.{module.name}")
 
 
 def check_name(parameter: str, name: object, known: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Attacks, one file each, found by name in `attacks`."""
+"""Attacks, one file each, by name in `attacks`; every file of the folder is loaded."""
 
 from unpoison.attacks.adaptive import Adaptive
 from unpoison.attacks.base import Attack, Target, attacks, parse_attack
@@ -18,6 +18,7 @@ from unpoison.attacks.spread import Spread
 from unpoison.attacks.targets import Targets
 from unpoison.attacks.triangular import Triangular
 from unpoison.attacks.uniform import Uniform
+from unpoison.registry import load_modules
 
 __all__ = [
     "Adaptive",
@@ -42,3 +43,5 @@ __all__ = [
     "evaluate",
     "parse_attack",
 ]
+
+load_modules(__name__)

@@ -33,7 +33,7 @@ POSTGRESQL = "UNPOISON_BENCH_POSTGRESQL"
 PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.0625, low=0, high=100)
 
 
-@benchmarks.register("collector")
+@benchmarks.register("collector", order=3)
 def collector() -> list[Result]:
     """On SQLite, and on PostgreSQL if there is one to measure."""
     if find_spec("uvicorn") is None:

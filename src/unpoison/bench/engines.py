@@ -33,7 +33,7 @@ PLAN = Plan.new(epsilon=1.0, min_epsilon=0.0625, low=0, high=1)
 COLUMNS = ["group", "value"]
 
 
-@benchmarks.register("engines")
+@benchmarks.register("engines", order=2)
 def engines() -> list[Result]:
     """Local and Dask against the decoder alone, DuckDB and Polars."""
     duckdb, polars = _rivals()

@@ -24,7 +24,7 @@ SIGMAS = 6.0
 Rival = Callable[[list[int], RandomizedResponse], FloatArray]
 
 
-@benchmarks.register("k-rr")
+@benchmarks.register("k-rr", order=1)
 def k_rr() -> list[Result]:
     """Perturb and estimate 10^6 users, 32 categories, ε = 1."""
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Datasets, one file each, found by name in `datasets`."""
+"""Datasets, one file each, by name in `datasets`; every file of the folder is loaded."""
 
 from unpoison.datasets.base import Dataset, Sample, data_file, datasets
 from unpoison.datasets.beta import Beta25, Beta52
@@ -6,6 +6,7 @@ from unpoison.datasets.covid import Covid19
 from unpoison.datasets.publishers import covid_deaths, pickup_seconds, total_compensation
 from unpoison.datasets.retirement import Retirement
 from unpoison.datasets.taxi import Taxi
+from unpoison.registry import load_modules
 
 __all__ = [
     "Beta25",
@@ -21,3 +22,5 @@ __all__ = [
     "pickup_seconds",
     "total_compensation",
 ]
+
+load_modules(__name__)

@@ -1,20 +1,17 @@
-"""Rival defences, one file each, found by name in `defences`."""
+"""Rival defences, one file each, by name in `defences`; every file of the folder is loaded."""
 
 from unpoison.defences.base import Defence, Keeping, decoded_cells, defences
-from unpoison.defences.ostrich import Ostrich
-from unpoison.defences.trimming import Trimming
-
-# isort: split
 from unpoison.defences.boxplot import Boxplot
 from unpoison.defences.by_value import Averaging, Judging, KeepingByValue
-from unpoison.defences.isolation_forest import IsolationForest
-from unpoison.defences.k_means import KMeans
-
-# isort: split
 from unpoison.defences.emf_boxplot import EmfBoxplot
 from unpoison.defences.emf_isolation_forest import EmfIsolationForest
 from unpoison.defences.emf_k_means import EmfKMeans
+from unpoison.defences.isolation_forest import IsolationForest
+from unpoison.defences.k_means import KMeans
+from unpoison.defences.ostrich import Ostrich
 from unpoison.defences.probed import Probed, ProbedJudging
+from unpoison.defences.trimming import Trimming
+from unpoison.registry import load_modules
 
 __all__ = [
     "Averaging",
@@ -35,3 +32,5 @@ __all__ = [
     "decoded_cells",
     "defences",
 ]
+
+load_modules(__name__)

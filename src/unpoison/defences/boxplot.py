@@ -37,7 +37,7 @@ class Fences(Judging):
         return between
 
 
-@defences.register("boxplot")
+@defences.register("boxplot", order=3)
 @dataclass(frozen=True)
 class Boxplot(Fences, KeepingByValue):
     """The average of the reports between Tukey's fences, drawn around all of them together.

@@ -9,7 +9,7 @@ from unpoison.defences.boxplot import Fences
 from unpoison.defences.probed import ProbedJudging
 
 
-@defences.register("emf-boxplot")
+@defences.register("emf-boxplot", order=4)
 @dataclass(frozen=True)
 class EmfBoxplot(ProbedJudging, Fences):
     """Tukey's fences around the reports that EMF leaves, or around reconstructed inputs.

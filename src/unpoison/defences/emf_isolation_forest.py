@@ -9,7 +9,7 @@ from unpoison.defences.isolation_forest import Forest
 from unpoison.defences.probed import ProbedJudging
 
 
-@defences.register("emf-isolation-forest")
+@defences.register("emf-isolation-forest", order=4)
 @dataclass(frozen=True)
 class EmfIsolationForest(ProbedJudging, Forest):
     """An isolation forest on the reports that EMF leaves, or on reconstructed inputs.

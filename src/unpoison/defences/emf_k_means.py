@@ -9,7 +9,7 @@ from unpoison.defences.k_means import Subsets
 from unpoison.defences.probed import Probed
 
 
-@defences.register("emf-k-means")
+@defences.register("emf-k-means", order=4)
 @dataclass(frozen=True)
 class EmfKMeans(Probed, Subsets):
     """k-means on reconstructed inputs where EMF finds hardly any poison, and else EMF alone.

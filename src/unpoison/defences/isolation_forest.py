@@ -71,7 +71,7 @@ class Forest(Judging):
         return float(scores[order][min(int(dropped.sum()), len(order) - 1)])
 
 
-@defences.register("isolation-forest")
+@defences.register("isolation-forest", order=3)
 @dataclass(frozen=True)
 class IsolationForest(Forest, KeepingByValue):
     """The average of the reports that an isolation forest takes for normal, from all together.

@@ -59,7 +59,7 @@ class Subsets(Averaging):
         return np.concatenate([drawn @ coarse.values / drawn.sum(axis=1) for drawn in blocks])
 
 
-@defences.register("k-means")
+@defences.register("k-means", order=3)
 @dataclass(frozen=True)
 class KMeans(Subsets, Defence):
     """The mean of the larger of two clusters of subsets, drawn from the reports of all groups.

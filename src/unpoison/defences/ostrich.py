@@ -11,7 +11,7 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 
-@defences.register("ostrich")
+@defences.register("ostrich", order=1)
 @dataclass(frozen=True)
 class Ostrich(Keeping):
     """The plain average of all decoded reports; for SW by EMS, for k-RR by EM without a filter.

@@ -14,7 +14,7 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 
-@defences.register("trimming")
+@defences.register("trimming", order=2)
 @dataclass(frozen=True)
 class Trimming(Keeping):
     """Removes the `share` largest (side right) or smallest (left) reports; it is told the side.

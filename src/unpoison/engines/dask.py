@@ -20,7 +20,7 @@ PATIENCE = 10
 """Seconds to wait for a scheduler."""
 
 
-@engines.register("dask")
+@engines.register("dask", order=2)
 class DaskEngine(Engine):
     """Parts as tasks. A lost worker's tasks are done again by Dask, and each counts once.
 

@@ -13,7 +13,7 @@ AHEAD = 2
 """How many parts a thread has waiting."""
 
 
-@engines.register("local")
+@engines.register("local", order=1)
 class LocalEngine(Engine):
     """Threads: decoding and counting both let others run meanwhile.
 

@@ -1,12 +1,14 @@
-"""Experiments: tables and figures as declared grids, run by one runner and drawn by one plotter."""
+"""Experiments: tables and figures as declared grids, run by one runner and drawn by one plotter.
+
+They are found by name in `experiments`; every file of the folder is loaded.
+"""
 
 from unpoison.experiments.base import Claim, Experiment, claims_table, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.figure import Panel, draw, markdown
 from unpoison.experiments.report import Section, report
 from unpoison.experiments.runner import run_cells
-
-from unpoison.experiments import probing, populations, means, square_wave, k_means, frequency, joint  # isort: skip
+from unpoison.registry import load_modules
 
 __all__ = [
     "Cell",
@@ -17,14 +19,9 @@ __all__ = [
     "claims_table",
     "draw",
     "experiments",
-    "frequency",
-    "joint",
-    "k_means",
     "markdown",
-    "means",
-    "populations",
-    "probing",
     "report",
     "run_cells",
-    "square_wave",
 ]
+
+load_modules(__name__)

@@ -96,7 +96,7 @@ def _fall(lines: Lines, method: str) -> float:
     return line[min(line)] / line[max(line)]
 
 
-@experiments.register("fig-frequency")
+@experiments.register("fig-frequency", order=9)
 class ManyFrequencies(Frequencies):
     """The records resampled to a million.
 
@@ -107,7 +107,7 @@ class ManyFrequencies(Frequencies):
     title = "Fig. COVID: frequencies of a million users resampled from COVID-19"
 
 
-@experiments.register("fig-frequency-own")
+@experiments.register("fig-frequency-own", order=10)
 class OwnFrequencies(Frequencies):
     """The 51,678 records themselves, and how few attackers can still be located there.
 

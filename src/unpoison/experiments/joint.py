@@ -58,7 +58,7 @@ def _cell(
     )
 
 
-@experiments.register("joint")
+@experiments.register("joint", order=11)
 class JointFigure(Experiment):
     """Four datasets at two ε with two shares of attackers; counts are drawn directly.
 
@@ -105,7 +105,7 @@ class JointFigure(Experiment):
         return [*_accuracy(table), _against_schemes(table), _shares(table), _coverage(table)]
 
 
-@experiments.register("joint-nobody")
+@experiments.register("joint-nobody", order=12)
 class NobodyFigure(Experiment):
     """Nobody attacks, in a thousand collections: how often the p-value is small.
 

@@ -23,7 +23,7 @@ DEFAULT = 10_000.0
 ALL_AT_ONCE = " (ungrouped)"
 
 
-@experiments.register("fig-kmeans")
+@experiments.register("fig-kmeans", order=8)
 class KMeansFigure(Experiment):
     """Taxi at ε = 1, a quarter of attackers: on [C/2, C], and with a false input g perturbed.
 

@@ -42,7 +42,7 @@ def mean_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bo
     )
 
 
-@experiments.register("fig-mse")
+@experiments.register("fig-mse", order=4)
 class MeanFigure(Experiment):
     """Sixteen panels: four ranges of poison by four datasets.
 
@@ -101,7 +101,7 @@ class MeanFigure(Experiment):
         ]
 
 
-@experiments.register("fig-robustness")
+@experiments.register("fig-robustness", order=5)
 class RobustnessFigure(Experiment):
     """Taxi at ε = 1: more and more attackers, and other distributions of poison.
 
@@ -175,7 +175,7 @@ def _shapes(ends: str) -> dict[str, str]:
     }
 
 
-@experiments.register("fig-evasion")
+@experiments.register("fig-evasion", order=6)
 class EvasionFigure(Experiment):
     """A share a of the poison at −C/2, the rest on [C/2, C], at ε = 1.
 

@@ -21,7 +21,7 @@ MEANS = {"beta-2-5": -0.3994, "beta-5-2": 0.4136, "taxi": 0.1190, "retirement": 
 CLOSE = 0.1
 
 
-@experiments.register("fig-datasets")
+@experiments.register("fig-datasets", order=3)
 class DatasetFigure(Experiment):
     """What users hold, mapped onto [−1, 1].
 

@@ -33,7 +33,7 @@ def probing_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick:
     )
 
 
-@experiments.register("table-1")
+@experiments.register("table-1", order=1)
 class SideTable(Experiment):
     """The variance of x̂ with poison on either side, for Taxi: the right side has the smaller one.
 
@@ -74,7 +74,7 @@ class SideTable(Experiment):
         return [Claim(text, not wrong, evidence)]
 
 
-@experiments.register("fig-gamma")
+@experiments.register("fig-gamma", order=2)
 class FractionFigure(Experiment):
     """γ̂ of EMF against ε: with few and many attackers, with none, and under input manipulation.
 

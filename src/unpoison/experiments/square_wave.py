@@ -18,7 +18,7 @@ ATTACKS = {"piecewise": "uniform:3C/4,C", "square-wave": "uniform:1+b/2,1+b"}
 METHODS = (*RIVALS, *SCHEMES)
 
 
-@experiments.register("fig-sw")
+@experiments.register("fig-sw", order=7)
 class SquareWaveFigure(Experiment):
     """Poison on [1 + b/2, 1 + b] for SW, on [3C/4, C] for PM; a quarter of the users attack.
 

@@ -1,4 +1,4 @@
-"""ε-LDP mechanisms, one file each, found by name in `mechanisms`."""
+"""ε-LDP mechanisms, one file each, by name in `mechanisms`; every file here is loaded."""
 
 from unpoison.mechanisms.base import Mechanism, make, mechanisms
 from unpoison.mechanisms.integer import (
@@ -17,6 +17,7 @@ from unpoison.mechanisms.transition import (
     WindowTransition,
 )
 from unpoison.mechanisms.window import WindowMechanism
+from unpoison.registry import load_modules
 
 __all__ = [
     "CategoricalMechanism",
@@ -37,3 +38,5 @@ __all__ = [
     "mechanisms",
     "square_wave_half_width",
 ]
+
+load_modules(__name__)

@@ -183,7 +183,7 @@ class IntegerWindowMechanism(WindowMechanism):
         return self.twin.input_bucket_count(output_buckets)
 
 
-@mechanisms.register("piecewise-integer")
+@mechanisms.register("piecewise-integer", order=4)
 class IntegerPiecewise(IntegerWindowMechanism):
     """The Piecewise Mechanism for devices: reports are cells 0 … cells − 1.
 
@@ -200,7 +200,7 @@ class IntegerPiecewise(IntegerWindowMechanism):
         self._set_cells(PiecewiseMechanism(epsilon))
 
 
-@mechanisms.register("square-wave-integer")
+@mechanisms.register("square-wave-integer", order=5)
 class IntegerSquareWave(IntegerWindowMechanism):
     """The Square Wave mechanism for devices.
 
@@ -213,7 +213,7 @@ class IntegerSquareWave(IntegerWindowMechanism):
         self._set_cells(SquareWaveMechanism(epsilon))
 
 
-@mechanisms.register("k-rr-integer")
+@mechanisms.register("k-rr-integer", order=6)
 class IntegerRandomizedResponse(CategoricalMechanism):
     """k-RR for devices: a window of one cell, no order among cells.
 

@@ -84,7 +84,7 @@ class CategoricalMechanism(Mechanism):
         return self.cells
 
 
-@mechanisms.register("k-rr")
+@mechanisms.register("k-rr", order=1)
 class RandomizedResponse(CategoricalMechanism):
     """k-RR: keep the category with probability e^ε/(e^ε + k − 1), else any other alike.
 

@@ -8,7 +8,7 @@ from unpoison.mechanisms.base import mechanisms
 from unpoison.mechanisms.window import WindowMechanism
 
 
-@mechanisms.register("piecewise")
+@mechanisms.register("piecewise", order=2)
 class PiecewiseMechanism(WindowMechanism):
     """PM: input in [−1, 1], report in [−C, C] with C = (e^{ε/2}+1)/(e^{ε/2}−1), unbiased.
 

@@ -27,7 +27,7 @@ def square_wave_half_width(epsilon: float) -> float:
     return numerator / (2 * math.exp(epsilon) * rest)
 
 
-@mechanisms.register("square-wave")
+@mechanisms.register("square-wave", order=3)
 class SquareWaveMechanism(WindowMechanism):
     """SW: input in [0, 1], report in [−b, 1+b]; reports are biased until decoded.
 
