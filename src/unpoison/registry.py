@@ -40,9 +40,7 @@ class Registry(Generic[Item]):
         self._items: dict[str, Item] = {}
         self._orders: dict[str, float] = {}
 
-    def register(
-        self, name: str, *, order: float = math.inf
-    ) -> Callable[[Registered], Registered]:
+    def register(self, name: str, *, order: float = math.inf) -> Callable[[Registered], Registered]:
         """Decorate a class or function to register it under `name`."""
 
         def add(item: Registered) -> Registered:

@@ -1,7 +1,7 @@
 """Attacks, one file each, by name in `attacks`; every file of the folder is loaded."""
 
 from unpoison.attacks.adaptive import Adaptive
-from unpoison.attacks.base import Attack, Target, attacks, parse_attack
+from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.beta import Beta
 from unpoison.attacks.categories import CategoryAttack
 from unpoison.attacks.evasion import Evasion
@@ -12,9 +12,11 @@ from unpoison.attacks.maximal_gain import MaximalGain
 from unpoison.attacks.noise import Noise
 from unpoison.attacks.none import NoAttack
 from unpoison.attacks.opposite import Opposite
+from unpoison.attacks.parsing import parse_attack
 from unpoison.attacks.point import Point
 from unpoison.attacks.random_reports import RandomReports
-from unpoison.attacks.spread import Spread
+from unpoison.attacks.ranges import RangeAttack
+from unpoison.attacks.target import Target
 from unpoison.attacks.targets import Targets
 from unpoison.attacks.triangular import Triangular
 from unpoison.attacks.uniform import Uniform
@@ -34,7 +36,7 @@ __all__ = [
     "Opposite",
     "Point",
     "RandomReports",
-    "Spread",
+    "RangeAttack",
     "Target",
     "Targets",
     "Triangular",

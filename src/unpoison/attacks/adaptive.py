@@ -1,4 +1,4 @@
-"""Attackers who look at the budget of their group first."""
+"""Adaptive attack: poison where budgets are largest, honest-looking reports elsewhere."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.input_manipulation import InputManipulation
+from unpoison.attacks.target import Target
 from unpoison.attacks.uniform import Uniform
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray, IntArray
@@ -24,7 +25,7 @@ class Adaptive(Attack):
     >>> from unpoison.mechanisms import make
     >>> large, small = (Target(make("piecewise", 1 / 2**n), 0.1, rank=n, groups=5) for n in (1, 2))
     >>> rng = np.random.default_rng(1)
-    >>> [bool((Adaptive().poison(each, 1000, rng) > 0).all()) for each in (large, small)]
+    >>> [bool((Adaptive().poison(group, 1000, rng) > 0).all()) for group in (large, small)]
     [True, False]
     """
 
@@ -34,20 +35,25 @@ class Adaptive(Attack):
     input: str = "O"
     by_group = True
 
+    @classmethod
+    def example(cls, target: Target) -> Adaptive:
+        """Poison on the upper third of any report domain; only PM has C."""
+        return cls(low="(L+2R)/3", high="R")
+
     def __post_init__(self) -> None:
         if not isinstance(self.groups, int | np.integer) or self.groups < 1:
             raise InvalidParameter("groups", "must be a whole number from 1", repr(self.groups))
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """As the group's budget suggests."""
-        return self.chosen(target).poison(target, count, rng)
+        """What `attack_in` sends in the group."""
+        return self.attack_in(target).poison(target, count, rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """As the group's budget suggests."""
-        return self.chosen(target).poison_counts(target, count, rng)
+        """The counts of what `attack_in` sends in the group."""
+        return self.attack_in(target).poison_counts(target, count, rng)
 
-    def chosen(self, target: Target) -> Attack:
-        """What the attackers of a group do."""
+    def attack_in(self, target: Target) -> Attack:
+        """The attack in one group: uniform poison, or input manipulation."""
         if target.rank < self.groups:
             return Uniform(self.low, self.high)
         return InputManipulation(self.input)

@@ -1,4 +1,4 @@
-"""Poison that leans towards one end of a range."""
+"""Beta attack: poison that leans towards one end of a range."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc
 
-from unpoison.attacks.base import Target, attacks
-from unpoison.attacks.spread import Spread
+from unpoison.attacks.base import attacks
+from unpoison.attacks.ranges import RangeAttack
+from unpoison.attacks.target import Target
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray
 
 SHAPES = (0.01, 1e4)
-"""The least and largest shape: beyond them the law is but one or two points."""
+"""The least and largest shape: beyond them nearly all poison is at one or two points."""
 
 
 @attacks.register("beta")
 @dataclass(frozen=True)
-class Beta(Spread):
+class Beta(RangeAttack):
     """Beta(a, b), stretched over [low, high]: near low if a < b, near high if a > b.
 
     >>> from unpoison.mechanisms import make
@@ -39,10 +40,10 @@ class Beta(Spread):
             if not least <= shape <= largest:
                 raise InvalidParameter(name, f"must be in [{least:g}, {largest:g}]", shape)
 
-    def shares(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Beta numbers."""
+    def draw_fractions(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """Numbers of the Beta distribution."""
         return rng.beta(self.a, self.b, count)
 
-    def below(self, target: Target, shares: FloatArray) -> FloatArray:
+    def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
         """The regularised incomplete beta function."""
-        return np.asarray(betainc(self.a, self.b, shares), dtype=np.float64)
+        return np.asarray(betainc(self.a, self.b, fractions), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Evasion: a share of the poison on the other side, to hide the side that counts (Section V-D)."""
+"""Evasion attack: some poison on the other side, to hide the side that counts (Section V-D)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.point import Point
+from unpoison.attacks.target import Target
 from unpoison.attacks.uniform import Uniform
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray, IntArray
@@ -30,26 +31,31 @@ class Evasion(Attack):
     low: str = "C/2"
     high: str = "C"
 
+    @classmethod
+    def example(cls, target: Target) -> Evasion:
+        """The defaults in terms of the ends of any report domain; only PM has C."""
+        return cls(at="L/2", low="R/2", high="R")
+
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise InvalidParameter("share", "must be in [0, 1]", self.share)
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Exactly the share of the values evades."""
-        evasive = round(self.share * count)
-        hidden = self._hidden.poison(target, evasive, rng)
-        return np.concatenate([hidden, self._rest.poison(target, count - evasive, rng)])
+        """Exactly the share of the reports at the decoy, rounded to a whole number."""
+        decoys = round(self.share * count)
+        sent = self._decoy.poison(target, decoys, rng)
+        return np.concatenate([sent, self._main.poison(target, count - decoys, rng)])
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """Both parts together."""
-        evasive = round(self.share * count)
-        hidden = self._hidden.poison_counts(target, evasive, rng)
-        return hidden + self._rest.poison_counts(target, count - evasive, rng)
+        """Add the counts of both parts."""
+        decoys = round(self.share * count)
+        counts = self._decoy.poison_counts(target, decoys, rng)
+        return counts + self._main.poison_counts(target, count - decoys, rng)
 
     @property
-    def _hidden(self) -> Attack:
+    def _decoy(self) -> Attack:
         return Point(self.at)
 
     @property
-    def _rest(self) -> Attack:
+    def _main(self) -> Attack:
         return Uniform(self.low, self.high)

@@ -1,4 +1,4 @@
-"""Ranges of poison written as in the paper: "3C/4", "O", "-C/2", "1+b/2"."""
+"""Formulas of positions, written as in the paper: "3C/4", "O", "-C/2", "1+b/2"."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NoReturn
 from unpoison.errors import InvalidParameter
 
 TOKEN = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|[A-Za-z]+|[-+*/()])")
+"""A number, a name, an operator or a bracket, after any spaces."""
 
 
 def evaluate(text: str, names: Mapping[str, float]) -> float:
@@ -26,13 +27,14 @@ class _Parser:
     def __init__(self, text: str, names: Mapping[str, float]) -> None:
         self.text, self.names = text, names
         self.tokens = TOKEN.findall(text)
-        self.place = 0
+        self.index = 0
+        # `findall` skips what is no token; then the tokens are not the whole text.
         if "".join(self.tokens) != re.sub(r"\s+", "", text) or not self.tokens:
             self._refuse()
 
     def value(self) -> float:
         result = self._sum()
-        if self.place != len(self.tokens):
+        if self.index != len(self.tokens):
             self._refuse()
         return result
 
@@ -45,6 +47,7 @@ class _Parser:
     def _term(self) -> float:
         result = self._factor()
         while (token := self._peek()) is not None and token not in ("+", "-", ")"):
+            # "2C" is a product, but "C2" or "3 4" could be meant in two ways.
             if token[0].isdigit() or token[0] == ".":
                 self._refuse()
             if token == "/":
@@ -76,13 +79,13 @@ class _Parser:
             self._refuse()
 
     def _peek(self) -> str | None:
-        return self.tokens[self.place] if self.place < len(self.tokens) else None
+        return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def _take(self) -> str:
         token = self._peek()
         if token is None:
             self._refuse()
-        self.place += 1
+        self.index += 1
         return token
 
     def _refuse(self) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Poison around the middle of a range."""
+"""Gaussian attack: poison around the middle of a range."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from unpoison.attacks.base import Target, attacks
-from unpoison.attacks.spread import Spread
+from unpoison.attacks.base import attacks
+from unpoison.attacks.ranges import RangeAttack
+from unpoison.attacks.target import Target
 from unpoison.types import FloatArray
 
-HALF = 3.0
-"""Half of the range, in standard deviations."""
-OUTSIDE = float(ndtr(-HALF))
-"""How likely a normal number lies beyond one end."""
+HALF_RANGE = 3.0
+"""Half of the range in standard deviations: 99.7 % of a normal distribution lie within it."""
+TAIL = float(ndtr(-HALF_RANGE))
+"""The probability that a normal number lies beyond one end of the range."""
 
 
 @attacks.register("gaussian")
 @dataclass(frozen=True)
-class Gaussian(Spread):
+class Gaussian(RangeAttack):
     """Normal on [low, high]: centred in the middle, a sixth of the length as standard deviation.
 
-    What would lie outside is drawn again, so that the law is the truncated normal one.
+    What would lie outside is drawn again, so that the distribution is the truncated normal one.
 
     >>> from unpoison.mechanisms import make
     >>> target = Target(make("piecewise", 1.0), honest_mean=0.1)
@@ -34,12 +35,12 @@ class Gaussian(Spread):
     low: str = "C/2"
     high: str = "C"
 
-    def shares(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """By the inverse of the distribution function, which is as good as drawing again."""
-        chances = OUTSIDE + (1 - 2 * OUTSIDE) * rng.random(count)
-        return np.asarray((ndtri(chances) + HALF) / (2 * HALF), dtype=np.float64)
+    def draw_fractions(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw by the inverse of the distribution function, which equals drawing again."""
+        probabilities = TAIL + (1 - 2 * TAIL) * rng.random(count)
+        return np.asarray((ndtri(probabilities) + HALF_RANGE) / (2 * HALF_RANGE), dtype=np.float64)
 
-    def below(self, target: Target, shares: FloatArray) -> FloatArray:
+    def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
         """The truncated normal distribution function."""
-        chances = ndtr(HALF * (2 * shares - 1))
-        return np.asarray((chances - OUTSIDE) / (1 - 2 * OUTSIDE), dtype=np.float64)
+        probabilities = ndtr(HALF_RANGE * (2 * fractions - 1))
+        return np.asarray((probabilities - TAIL) / (1 - 2 * TAIL), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Input manipulation: honest reports of a value that is not one's own."""
+"""Input manipulation: attackers report a false value as honest users report a true one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks, check_categories
+from unpoison.attacks.base import Attack, attacks
+from unpoison.attacks.target import Target, check_categories
 from unpoison.mechanisms import Mechanism
 from unpoison.types import FloatArray, IntArray
 
@@ -31,6 +32,11 @@ class InputManipulation(Attack):
     categorical = None
     by_group = True
 
+    @classmethod
+    def example(cls, target: Target) -> InputManipulation:
+        """The last category, or the highest number."""
+        return cls(target.categories[-1]) if target.categories else cls()
+
     def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
         """Refuse also a value that is not among the categories."""
         super().check_fits(mechanism, categories)
@@ -42,6 +48,6 @@ class InputManipulation(Attack):
         return target.mechanism.perturb(np.full(count, target.input_of(self.value)), rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """As the mechanism draws the counts of honest users."""
-        held = np.array([target.input_of(self.value)])
-        return target.mechanism.draw_counts(held, np.array([count]), rng)
+        """Draw counts as the mechanism does for honest users who hold the value."""
+        value = np.array([target.input_of(self.value)])
+        return target.mechanism.draw_counts(value, np.array([count]), rng)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.base import attacks
 from unpoison.attacks.categories import CategoryAttack
+from unpoison.attacks.target import Target
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
 from unpoison.types import IntArray
@@ -32,6 +33,11 @@ class MaximalGain(CategoryAttack):
 
     count: int = 1
 
+    @classmethod
+    def example(cls, target: Target) -> MaximalGain:
+        """Two targets, so that reports vary."""
+        return cls(count=2)
+
     def __post_init__(self) -> None:
         if not isinstance(self.count, int | np.integer) or self.count < 1:
             raise InvalidParameter("count", "must be a whole number from 1", repr(self.count))
@@ -43,10 +49,10 @@ class MaximalGain(CategoryAttack):
             rule = f"must be at most the number of categories, {mechanism.cells}"
             raise InvalidParameter("count", rule, self.count)
 
-    def chosen(self, target: Target) -> IntArray:
+    def chosen_categories(self, target: Target) -> IntArray:
         """The rarest categories, the rarest first."""
         cells = target.mechanism.cells
         if target.frequencies is None or np.shape(target.frequencies) != (cells,):
-            found = "none" if target.frequencies is None else np.shape(target.frequencies)
-            raise InvalidParameter("frequencies", f"must be known of all {cells} categories", found)
+            shape = "none" if target.frequencies is None else np.shape(target.frequencies)
+            raise InvalidParameter("frequencies", f"must be known of all {cells} categories", shape)
         return np.argsort(target.frequencies, kind="stable")[: self.count]

@@ -1,4 +1,4 @@
-"""Noise instead of reports: poison on the whole report domain."""
+"""Noise attack: poison spread evenly over the whole report domain."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.attacks.base import Attack, attacks
+from unpoison.attacks.target import Target
 from unpoison.attacks.uniform import Uniform
 from unpoison.types import FloatArray, IntArray
 
-EVERYWHERE = Uniform("L", "R")
+WHOLE_DOMAIN = Uniform("L", "R")
 
 
 @attacks.register("noise")
 @dataclass(frozen=True)
 class Noise(Attack):
-    """Uniform on all of the report domain; `random` is the like of it on categories.
+    """Uniform on all of the report domain; on categories `random` does the same.
 
     >>> from unpoison.mechanisms import make
     >>> target = Target(make("square-wave-integer", 1.0, 64), honest_mean=0.1)
@@ -26,9 +27,9 @@ class Noise(Attack):
     """
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Draw evenly."""
-        return EVERYWHERE.poison(target, count, rng)
+        """Draw evenly from the whole domain."""
+        return WHOLE_DOMAIN.poison(target, count, rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """Each cell is as likely."""
-        return EVERYWHERE.poison_counts(target, count, rng)
+        """Draw counts in which every cell is as likely."""
+        return WHOLE_DOMAIN.poison_counts(target, count, rng)

@@ -1,4 +1,4 @@
-"""Nobody attacks."""
+"""No attack: the control of every comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.attacks.base import Attack, attacks
+from unpoison.attacks.target import Target
 from unpoison.types import FloatArray
 
 
@@ -20,12 +21,13 @@ class NoAttack(Attack):
     """
 
     categorical = None
+    random = False
 
     @property
     def active(self) -> bool:
-        """Nobody attacks."""
+        """False: nobody attacks."""
         return False
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """No attackers, no poison."""
+        """No reports at all, whatever `count` is."""
         return np.empty(0)

@@ -1,10 +1,11 @@
-"""Attackers who push to one side in some groups, and to the other in the rest."""
+"""Opposite attack: poison on one side in every other group, on the other side between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.base import attacks
+from unpoison.attacks.target import Target
 from unpoison.attacks.uniform import Uniform
 
 
@@ -19,16 +20,16 @@ class Opposite(Uniform):
     >>> from unpoison.mechanisms import make
     >>> first, second = (Target(make("piecewise", 1.0), 0.1, rank=n, groups=2) for n in (0, 1))
     >>> rng = np.random.default_rng(1)
-    >>> [bool((Opposite().poison(each, 1000, rng) > 0).all()) for each in (first, second)]
+    >>> [bool((Opposite().poison(group, 1000, rng) > 0).all()) for group in (first, second)]
     [True, False]
     """
 
     by_group = True
 
     def ends(self, target: Target) -> tuple[float, float]:
-        """The range, or its mirror image."""
+        """The range at even ranks, its mirror image at odd ones."""
         low, high = super().ends(target)
         if target.rank % 2 == 0:
             return low, high
-        both = target.mechanism.output_low + target.mechanism.output_high
-        return both - high, both - low
+        twice_the_middle = target.mechanism.output_low + target.mechanism.output_high
+        return twice_the_middle - high, twice_the_middle - low

@@ -1,4 +1,4 @@
-"""All poison at one point."""
+"""Point attack: all poison at one position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Attack, Target, attacks
+from unpoison.attacks.base import Attack, attacks
+from unpoison.attacks.target import Target
 from unpoison.types import FloatArray, IntArray
 
 
@@ -22,13 +23,19 @@ class Point(Attack):
     """
 
     at: str = "C"
+    random = False
+
+    @classmethod
+    def example(cls, target: Target) -> Point:
+        """The upper end of any report domain: the default is C, which only PM has."""
+        return cls("R")
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Repeat the point."""
+        """Repeat the position."""
         return target.report(np.full(count, target.position(self.at)))
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """All in the point's cell."""
+        """Put all reports into the position's cell."""
         counts = np.zeros(target.mechanism.cells, dtype=np.int64)
         counts[target.cell_of(self.poison(target, 1, rng))] = count
         return counts

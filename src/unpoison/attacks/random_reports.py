@@ -1,4 +1,4 @@
-"""Poison on all categories alike."""
+"""Random reports: poison spread evenly over all categories."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks
+from unpoison.attacks.base import attacks
 from unpoison.attacks.categories import CategoryAttack
+from unpoison.attacks.target import Target
 from unpoison.types import IntArray
 
 
@@ -26,6 +27,6 @@ class RandomReports(CategoryAttack):
     True
     """
 
-    def chosen(self, target: Target) -> IntArray:
-        """All of them."""
+    def chosen_categories(self, target: Target) -> IntArray:
+        """All categories."""
         return np.arange(target.mechanism.cells)

@@ -1,4 +1,4 @@
-"""Poison on chosen categories."""
+"""Targets attack: poison on categories that are named."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks, check_categories
+from unpoison.attacks.base import attacks
 from unpoison.attacks.categories import CategoryAttack
+from unpoison.attacks.target import Target, check_categories
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
 from unpoison.types import IntArray
@@ -32,6 +33,11 @@ class Targets(CategoryAttack):
 
     names: tuple[str, ...] = ()
 
+    @classmethod
+    def example(cls, target: Target) -> Targets:
+        """The first and the last category."""
+        return cls((target.categories[0], target.categories[-1]))
+
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
             raise InvalidParameter("names", "must be a tuple of names", repr(self.names))
@@ -48,8 +54,8 @@ class Targets(CategoryAttack):
         if categories:
             check_categories("names", self.names, categories)
 
-    def chosen(self, target: Target) -> IntArray:
-        """The named ones."""
+    def chosen_categories(self, target: Target) -> IntArray:
+        """The named categories."""
         if not target.categories:
             raise InvalidParameter("target", "must name its categories", "none")
         return np.array([target.categories.index(name) for name in self.names])

@@ -1,4 +1,4 @@
-"""Poison that is densest at one point of a range, and thins out towards its ends."""
+"""Triangular attack: poison densest at one point of a range, thinning out towards its ends."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks
-from unpoison.attacks.spread import Spread
+from unpoison.attacks.base import attacks
+from unpoison.attacks.ranges import RangeAttack
+from unpoison.attacks.target import Target
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray
 
 
 @attacks.register("triangular")
 @dataclass(frozen=True)
-class Triangular(Spread):
+class Triangular(RangeAttack):
     """Triangular on [low, high], with the `peak` at a position in it, or else in the middle.
 
     >>> from unpoison.mechanisms import make
@@ -28,24 +29,24 @@ class Triangular(Spread):
     high: str = "C"
     peak: str = ""
 
-    def shares(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Triangular numbers."""
-        return rng.triangular(0.0, self._top(target), 1.0, count)
+    def draw_fractions(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """Numbers of the triangular distribution."""
+        return rng.triangular(0.0, self._mode(target), 1.0, count)
 
-    def below(self, target: Target, shares: FloatArray) -> FloatArray:
+    def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
         """A parabola up to the peak, and another one after it."""
-        top = self._top(target)
-        rising = shares**2 / top if top else np.zeros_like(shares)
-        falling = 1 - (1 - shares) ** 2 / (1 - top) if top < 1 else np.ones_like(shares)
-        return np.where(shares < top, rising, falling)
+        mode = self._mode(target)
+        rising = fractions**2 / mode if mode else np.zeros_like(fractions)
+        falling = 1 - (1 - fractions) ** 2 / (1 - mode) if mode < 1 else np.ones_like(fractions)
+        return np.where(fractions < mode, rising, falling)
 
-    def _top(self, target: Target) -> float:
-        """The peak's share of the way from low to high."""
+    def _mode(self, target: Target) -> float:
+        """The peak as a fraction of the way from low to high."""
         low, high = self.ends(target)
         if not self.peak:
             return 0.5
-        place = target.position(self.peak)
-        if not low <= place <= high:
+        peak = target.position(self.peak)
+        if not low <= peak <= high:
             rule = f"must be from {self.low} to {self.high}"
             raise InvalidParameter("peak", rule, self.peak)
-        return (place - low) / (high - low) if low < high else 0.5
+        return (peak - low) / (high - low) if low < high else 0.5

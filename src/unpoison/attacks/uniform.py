@@ -1,4 +1,4 @@
-"""Poison spread evenly over a range: the paper's default attack."""
+"""Uniform attack: poison spread evenly over a range, the paper's default."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.base import Target, attacks
-from unpoison.attacks.spread import Spread
+from unpoison.attacks.base import attacks
+from unpoison.attacks.ranges import RangeAttack
+from unpoison.attacks.target import Target
 from unpoison.types import FloatArray
 
 
 @attacks.register("uniform")
 @dataclass(frozen=True)
-class Uniform(Spread):
+class Uniform(RangeAttack):
     """Uniform on [low, high], for example [3C/4, C] or [O, C/2].
 
     >>> from unpoison.mechanisms import make
@@ -26,10 +27,10 @@ class Uniform(Spread):
     low: str = "3C/4"
     high: str = "C"
 
-    def shares(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+    def draw_fractions(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw evenly between the two ends."""
         return rng.random(count)
 
-    def below(self, target: Target, shares: FloatArray) -> FloatArray:
-        """As much of the poison as of the range."""
-        return shares
+    def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
+        """The fraction itself."""
+        return fractions

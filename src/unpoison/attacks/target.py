@@ -1,0 +1,115 @@
+"""What attackers know about their group, and how they write positions and inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.attacks.expression import evaluate
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms import Mechanism
+from unpoison.registry import suggest
+from unpoison.types import FloatArray, IntArray
+
+DOMAIN_TOLERANCE = 1e-9
+"""How far outside a domain a formula may end, as a share of its width: rounding errors of a few
+operations are of the order of 1e-16, and what a user means to be outside is farther."""
+MOST_CATEGORIES_SHOWN = 8
+"""How many categories an error lists, so that it stays one line."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What attackers know of their group: the mechanism, and the true mean O (normalised).
+
+    Of categories they know the names, in the order of their numbers, and how frequent each is
+    among the honest users. The plan tells them how many `groups` their tier has, and how many
+    larger budgets than their own (`rank`; 0 is the largest).
+
+    >>> from unpoison.mechanisms import make
+    >>> target = Target(make("piecewise", 1.0), honest_mean=0.25)
+    >>> target.position("O"), target.position("C/2") == target.mechanism.C / 2
+    (0.25, True)
+    >>> Target(make("square-wave", 1.0), honest_mean=0.25).input_of("O")
+    0.25
+    """
+
+    mechanism: Mechanism
+    honest_mean: float
+    categories: tuple[str, ...] = ()
+    frequencies: FloatArray | None = None
+    rank: int = 0
+    groups: int = 1
+
+    def position(self, formula: str) -> float:
+        """A position in the report domain, written in terms of C, O, b, L and R."""
+        names = {"O": self.honest_mean, **self.mechanism.landmarks()}
+        position = float(self.mechanism.place(np.array(evaluate(formula, names))))
+        low, high = self.mechanism.output_low, self.mechanism.output_high
+        tolerance = DOMAIN_TOLERANCE * (high - low)
+        if not low - tolerance <= position <= high + tolerance:
+            raise InvalidParameter("position", "must be in the output domain", repr(formula))
+        return min(max(position, low), high)
+
+    def input_of(self, text: str) -> float:
+        """A value to perturb: a category's name, or a number on the scale from -1 to 1.
+
+        On this scale -1 is the lowest value and 1 the highest, whatever the mechanism takes; O is
+        the honest mean on it.
+        """
+        mechanism = self.mechanism
+        if mechanism.categorical:
+            return float(self.category(text))
+        width = mechanism.input_high - mechanism.input_low
+        mean = 2 * (self.honest_mean - mechanism.input_low) / width - 1
+        try:
+            value = evaluate(text, {"O": mean})
+        except InvalidParameter:
+            raise InvalidParameter("input", "must be a formula of O", repr(text)) from None
+        if not abs(value) <= 1 + DOMAIN_TOLERANCE:
+            raise InvalidParameter("input", "must be in [-1, 1]", repr(text))
+        fraction = min(max((value + 1) / 2, 0.0), 1.0)
+        return min(mechanism.input_low + fraction * width, mechanism.input_high)
+
+    def category(self, name: str) -> int:
+        """The number of a category."""
+        if not self.categories:
+            raise InvalidParameter("target", "must name its categories", "none")
+        check_categories("input", [name], self.categories)
+        return self.categories.index(name)
+
+    def position_of(self, reports: FloatArray) -> FloatArray:
+        """The positions of reports, in the paper's report units."""
+        # A discrete report is the number of its cell, whose middle is half a cell further on.
+        return self.mechanism.position(reports + 0.5 if self.mechanism.discrete else reports)
+
+    def cell_of(self, reports: FloatArray) -> IntArray:
+        """The cells of the summary's grid that reports fall into."""
+        low, high = self.mechanism.output_low, self.mechanism.output_high
+        cells = ((reports - low) * (self.mechanism.cells / (high - low))).astype(np.int64)
+        # The upper end of the domain belongs to the last cell.
+        return np.minimum(cells, self.mechanism.cells - 1)
+
+    def report(self, positions: FloatArray) -> FloatArray:
+        """Positions as reports that the collector accepts: whole cells where reports are cells."""
+        if not self.mechanism.discrete:
+            return positions
+        return np.minimum(np.floor(positions), self.mechanism.cells - 1.0)
+
+
+def check_categories(parameter: str, names: Sequence[str], categories: Sequence[str]) -> None:
+    """Refuse names that are not among the categories.
+
+    >>> check_categories("names", ["tee"], ["tea", "milk"])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: names must be categories: 'tea', 'milk'; received 'tee', ...
+    """
+    unknown = [name for name in names if name not in categories]
+    if unknown:
+        shown = ", ".join(map(repr, categories[:MOST_CATEGORIES_SHOWN]))
+        more = ", …" if len(categories) > MOST_CATEGORIES_SHOWN else ""
+        rule = f"must be categories: {shown}{more}"
+        raise InvalidParameter(parameter, rule, suggest(unknown[0], categories))
