@@ -30,7 +30,7 @@ from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.schema import metadata
 from unpoison.datasets import datasets
-from unpoison.defences import Keeping, defences
+from unpoison.defences import SelectingDefence, defences
 from unpoison.estimate.methods import estimate_summary, method_aliases, method_names
 from unpoison.estimate.postprocessing import POST_PROCESSING
 from unpoison.estimate.statistic import STATISTICS
@@ -201,7 +201,7 @@ def test_every_field_of_an_estimate_is_documented(method: str) -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1, protocol=protocol)
     values = np.linspace(0, 1, 2000)
     run = simulate(plan, values, "none", 0, np.random.default_rng(1))
-    plain = method in defences and not issubclass(defences[method], Keeping)
+    plain = method in defences and not issubclass(defences[method], SelectingDefence)
     statistic = "mean" if plain else "distribution"
     answer = estimate_summary(run.summary, method, statistic=statistic)
     for path in paths(answer.to_dict()):

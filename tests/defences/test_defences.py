@@ -22,11 +22,12 @@ from unpoison.defences import (
     decoded_cells,
     defences,
 )
-from unpoison.defences.boxplot import Fences, quantiles
-from unpoison.defences.by_value import Coarse, Judging, whole_counts
-from unpoison.defences.isolation_forest import Forest
-from unpoison.defences.k_means import HYPERGEOMETRIC_LIMIT, Subsets, larger_cluster_mean
-from unpoison.defences.probed import reconstructed
+from unpoison.defences.boxplot import TukeyFences, quantiles
+from unpoison.defences.coarse_values import CoarseValues, whole_counts
+from unpoison.defences.emf_first import reconstruct_inputs
+from unpoison.defences.isolation_forest import ForestInliers
+from unpoison.defences.k_means import HYPERGEOMETRIC_LIMIT, SubsetClusters, larger_cluster_mean
+from unpoison.defences.robust_average import InlierAverage
 from unpoison.errors import InvalidParameter, MissingExtra, NotEnoughData
 from unpoison.mechanisms import mechanisms
 from unpoison.protocols import FilterOptions, MeanAnalysis
@@ -58,7 +59,7 @@ def test_a_boxplot_is_that_of_the_single_reports(mechanism: str, factor: float) 
     first, third = np.quantile(reports, [0.25, 0.75])
     reach = factor * (third - first) + 1e-12
     expected = reports[(reports >= first - reach) & (reports <= third + reach)]
-    kept = Boxplot(factor=factor).kept(summary)
+    kept = Boxplot(factor=factor).kept_counts(summary)
     assert kept.sum() == len(expected)
     assert (kept * decoded_cells(summary)).sum() == pytest.approx(expected.sum(), rel=1e-9)
 
@@ -78,7 +79,7 @@ def test_quantiles_of_counts_are_those_of_numpy(counts: list[int], share: float)
 def test_a_forest_drops_far_outliers(contamination: float | str) -> None:
     values = np.append(np.linspace(-4, 4, 81), [40.0, 41.0])
     counts = np.append(np.ceil(500 * np.exp(-(np.linspace(-4, 4, 81) ** 2) / 2)), [2.0, 3.0])
-    trusted = Forest(contamination=contamination).trusted(values, counts)
+    trusted = ForestInliers(contamination=contamination).inliers(values, counts)
     assert not trusted[-2:].any()
     assert trusted[35:46].all()
 
@@ -93,7 +94,7 @@ def test_a_forest_agrees_with_those_that_see_every_report_as_they_do_among_thems
     summary, seeds = collection().summary, range(4)
     reports, present = expanded(summary), summary.counts > 0
     values = decoded_cells(summary)[present][::10]
-    ours = [IsolationForest(seed=seed).kept(summary)[present][::10] > 0 for seed in seeds]
+    ours = [IsolationForest(seed=seed).kept_counts(summary)[present][::10] > 0 for seed in seeds]
     forests = [Kind(random_state=seed).fit(reports[:, None]) for seed in seeds]
     theirs = [forest.predict(values[:, None]) > 0 for forest in forests]
     assert agreement(ours, theirs) > agreement(theirs, theirs) - 0.03
@@ -101,18 +102,18 @@ def test_a_forest_agrees_with_those_that_see_every_report_as_they_do_among_thems
 
 def test_contamination_is_the_share_of_reports_left_out() -> None:
     summary = collection().summary
-    kept = IsolationForest(contamination=0.2).kept(summary)
+    kept = IsolationForest(contamination=0.2).kept_counts(summary)
     assert 0.78 < kept.sum() / summary.counts.sum() < 0.84
 
 
 def test_values_that_are_all_alike_are_trusted() -> None:
-    assert Forest().trusted(np.array([2.0]), np.array([70.0])).all()
-    assert Fences().trusted(np.array([2.0]), np.array([70.0])).all()
+    assert ForestInliers().inliers(np.array([2.0]), np.array([70.0])).all()
+    assert TukeyFences().inliers(np.array([2.0]), np.array([70.0])).all()
 
 
 def test_where_every_value_stands_out_none_does() -> None:
-    class Nobody(Judging):
-        def trusted(self, values: FloatArray, counts: FloatArray) -> BoolArray:
+    class Nobody(InlierAverage):
+        def inliers(self, values: FloatArray, counts: FloatArray) -> BoolArray:
             return np.zeros(len(values), dtype=bool)
 
     assert Nobody().average(np.array([0.0, 4.0]), np.array([3.0, 1.0])) == 1.0
@@ -137,7 +138,7 @@ def plain_subset_means(values: np.ndarray, size: int, subsets: int) -> np.ndarra
 
 def test_means_of_subsets_are_those_of_a_plain_loop() -> None:
     values, counts = np.array([-2.0, 0.0, 1.0, 5.0]), np.array([40.0, 30.0, 20.0, 10.0])
-    found = Subsets(subsets=4000, rate=0.2).subset_means(values, counts)
+    found = SubsetClusters(subsets=4000, rate=0.2).subset_means(values, counts)
     plain = plain_subset_means(np.repeat(values, counts.astype(int)), 20, 4000)
     error = plain.std() / math.sqrt(len(plain))
     assert abs(found.mean() - plain.mean()) < 5 * error
@@ -147,7 +148,7 @@ def test_means_of_subsets_are_those_of_a_plain_loop() -> None:
 
 def test_of_very_many_values_each_is_drawn_by_itself() -> None:
     counts = np.array([3.0, 1.0]) * HYPERGEOMETRIC_LIMIT
-    found = Subsets(subsets=2000, rate=0.1).subset_means(np.array([0.0, 1.0]), counts)
+    found = SubsetClusters(subsets=2000, rate=0.1).subset_means(np.array([0.0, 1.0]), counts)
     deviation = math.sqrt(0.25 * 0.75 * 0.9 / (0.1 * counts.sum()))
     assert abs(found.mean() - 0.25) < 5 * deviation / math.sqrt(2000)
     assert found.std() == pytest.approx(deviation, rel=0.08)
@@ -194,12 +195,12 @@ def test_k_means_repeats_with_its_seed() -> None:
 @given(counts=some_counts, buckets=st.integers(1, 20))
 def test_coarse_values_have_the_same_mean(counts: list[int], buckets: int) -> None:
     weights, values = np.array(counts, dtype=float), np.sqrt(np.arange(len(counts)))
-    coarse = Coarse.of(values, weights, buckets)
+    coarse = CoarseValues.of(values, weights, buckets)
     assert coarse.counts.sum() == weights.sum()
     assert coarse.values @ coarse.counts == pytest.approx(values @ weights)
     filled = weights > 0
     width = np.ptp(values[filled]) / buckets
-    assert (abs(coarse.values[coarse.places] - values)[filled] <= width + 1e-9).all()
+    assert (abs(coarse.values[coarse.bucket_of_value] - values)[filled] <= width + 1e-9).all()
 
 
 def test_whole_counts_keep_the_total() -> None:
@@ -227,17 +228,17 @@ def test_the_threshold_chooses_the_branch() -> None:
     summary = collection().summary
     gamma = analysis_of(summary).probe.byzantine_fraction
     emf = estimate(summary, method="emf").mean
-    for threshold, evading in ((gamma * 0.99, False), (gamma * 1.01, True)):
+    for threshold, little in ((gamma * 0.99, False), (gamma * 1.01, True)):
         defence = EmfKMeans(threshold=threshold, subsets=200)
-        assert defence.evading(analysis_of(summary)) is evading
+        assert defence.finds_little_poison(analysis_of(summary)) is little
         same = math.isclose(summary.plan.natural(defence.mean(summary)), emf, rel_tol=1e-9)
-        assert same is not evading
+        assert same is not little
 
 
 def test_inputs_are_reconstructed_as_if_nobody_attacked() -> None:
     run = collection(attack="none")
     analysis = analysis_of(run.summary)
-    for group, found in reconstructed(analysis).items():
+    for group, found in reconstruct_inputs(analysis).items():
         assert not found.poison.any()
         assert found.honest.sum() == pytest.approx(1)
         mean = found.mean_of(analysis.counts[group].buckets.input_values)

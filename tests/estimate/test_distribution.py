@@ -347,7 +347,7 @@ def test_trimming_has_the_distribution_of_the_reports_it_keeps(mechanism: str) -
     summary = collection(mechanism).summary
     groups = range(len(summary.plan.all_groups))
     found = estimate(summary, method="trimming", statistic="distribution", side="left")
-    expected = distribution_of(summary.plan, groups, Trimming(side="left").kept(summary))
+    expected = distribution_of(summary.plan, groups, Trimming(side="left").kept_counts(summary))
     assert check_shape(found.distribution) == expected
 
 

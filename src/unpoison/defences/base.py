@@ -1,4 +1,4 @@
-"""Rival defences: anything that turns a Summary into an Estimate without the paper's filters."""
+"""The base classes of rival defences: a Summary to an Estimate without the paper's filters."""
 
 from __future__ import annotations
 
@@ -25,9 +25,14 @@ from unpoison.registry import Registered, Registry
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
+FIRST_DEFENCE = 100
+"""Where defences begin in the list of methods: after all methods that are no rivals."""
+
 
 class Defence(ABC):
-    """A defence with its parameters as fields of a frozen dataclass; `mean` is all it must give.
+    """A defence, with its parameters as fields of a frozen dataclass.
+
+    A subclass gives `mean` and `describe`; `distribution` and `frequencies` where it has them.
 
     >>> from unpoison import Plan, perturb, summarise
     >>> class Guess(Defence):
@@ -41,14 +46,22 @@ class Defence(ABC):
     """
 
     categorical: ClassVar[bool] = False
-    """Whether it gives frequencies of categories too."""
+    """Whether the defence gives frequencies of categories too."""
     needs: ClassVar[str | None] = None
-    """A module of an extra, if it needs one."""
+    """The module of an optional dependency that the defence imports, if any."""
 
     @classmethod
     def available(cls) -> bool:
-        """Whether what it needs is installed."""
+        """Whether the module that the defence needs is installed."""
         return cls.needs is None or find_spec(cls.needs) is not None
+
+    @classmethod
+    def example(cls) -> Defence:
+        """A defence of this class that answers within a second, with which every class is tested.
+
+        Override it where the defaults take longer.
+        """
+        return cls()
 
     @abstractmethod
     def mean(self, summary: Summary) -> float:
@@ -56,24 +69,24 @@ class Defence(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What the number is, in a sentence without the number."""
+        """How the answer was made, in a sentence: the verdict of the Estimate."""
 
     def distribution(self, summary: Summary) -> Distribution:
         """The estimated distribution, where a defence has one."""
-        raise _cannot_give(self, "distribution")
+        raise self._refusal("gives distribution")
 
     def frequencies(self, summary: Summary) -> FloatArray:
         """The estimated frequencies of categories, where a defence has them."""
-        raise _cannot_give(self, "frequencies")
+        raise self._refusal("gives frequencies")
 
-    def estimate(self, summary: Summary, name: str, asked: Statistic | None = None) -> Estimate:
+    def estimate(self, summary: Summary, name: str, statistic: Statistic | None = None) -> Estimate:
         """The answer in natural units, with what the defence does not know left empty."""
-        asked = asked or Statistic.of(summary.plan)
+        statistic = statistic or Statistic.of(summary.plan)
         if not summary.reports.sum():
             raise NotEnoughData("an estimate needs at least one report; received none")
         return Estimate(
             method=name,
-            **self._answer(summary, asked),
+            **self._answer(summary, statistic),
             users=summary.total_users,
             reports=int(summary.reports.sum()),
             invalid=summary.invalid,
@@ -81,29 +94,37 @@ class Defence(ABC):
             verdict=self.describe(),
         )
 
-    def _answer(self, summary: Summary, asked: Statistic) -> dict[str, Any]:
+    def _answer(self, summary: Summary, statistic: Statistic) -> dict[str, Any]:
         if summary.plan.categories is not None:
-            found = post_process(self.frequencies(summary), asked.post_processing)
-            names = dict(zip(summary.plan.categories, found.tolist(), strict=True))
+            frequencies = post_process(self.frequencies(summary), statistic.post_processing)
+            by_name = dict(zip(summary.plan.categories, frequencies.tolist(), strict=True))
             return {
                 "mean": math.nan,
-                "frequencies": names,
+                "frequencies": by_name,
                 "byzantine": Byzantine(0.0, categories=()),
             }
         answer: dict[str, Any] = {
             "mean": summary.plan.natural(self.mean(summary)),
             "byzantine": Byzantine(0.0),
         }
-        if asked.name == DISTRIBUTION:
+        if statistic.name == DISTRIBUTION:
             answer["distribution"] = self.distribution(summary)
         return answer
 
+    def _refusal(self, ability: str) -> InvalidParameter:
+        """The error that names an ability which the defence lacks."""
+        names = (name for name in defences if defences[name] is type(self))
+        received = repr(next(names, "this defence"))
+        return InvalidParameter("method", f"must be one that {ability}", received)
 
-class Keeping(Defence):
-    """A defence that leaves some reports out and trusts the rest: `kept` is all it must give.
 
-    >>> class EverySecond(Keeping):
-    ...     def kept(self, summary):
+class SelectingDefence(Defence):
+    """A defence that leaves some reports out and trusts the others.
+
+    A subclass gives `kept_counts` and `describe`; the statistics follow from the kept reports.
+
+    >>> class EverySecond(SelectingDefence):
+    ...     def kept_counts(self, summary):
     ...         return summary.counts / 2
     ...     def describe(self):
     ...         return "The average of half of the reports."
@@ -114,22 +135,24 @@ class Keeping(Defence):
     """
 
     @abstractmethod
-    def kept(self, summary: Summary) -> FloatArray:
+    def kept_counts(self, summary: Summary) -> FloatArray:
         """How many reports are kept of each group and cell."""
 
     def mean(self, summary: Summary) -> float:
-        """The average of the decoded reports that are kept; where reports are biased, by EMS."""
+        """The average of the kept reports, decoded; by EMS where reports are biased."""
         groups = range(len(summary.plan.all_groups))
-        return mean_of(summary.plan, groups, self.kept(summary))
+        return mean_of(summary.plan, groups, self.kept_counts(summary))
 
     def distribution(self, summary: Summary) -> Distribution:
-        """By EMS from the reports that are kept."""
+        """The distribution that EMS reconstructs from the kept reports."""
         groups = range(len(summary.plan.all_groups))
-        return distribution_of(summary.plan, groups, self.kept(summary))
+        return distribution_of(summary.plan, groups, self.kept_counts(summary))
 
     def frequencies(self, summary: Summary) -> FloatArray:
-        """By EM from the reports that are kept."""
-        return frequencies_of(summary.plan, self.kept(summary))
+        """The frequencies that EM reconstructs from the kept reports."""
+        if not self.categorical:
+            raise self._refusal("takes categories")
+        return frequencies_of(summary.plan, self.kept_counts(summary))
 
 
 @dataclass(frozen=True)
@@ -159,7 +182,7 @@ class DefenceMethod(Method):
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
         """Whether it is installed, takes such values, and gives what is asked for."""
-        gives = statistic != DISTRIBUTION or issubclass(self.kind, Keeping)
+        gives = statistic != DISTRIBUTION or issubclass(self.kind, SelectingDefence)
         takes = self.kind.categorical or not plan.categorical
         return self.kind.available() and gives and takes
 
@@ -217,15 +240,16 @@ class DefenceRegistry(Registry[type[Defence]]):
     (True, True)
     """
 
-    def register(self, name: str) -> Callable[[Registered], Registered]:
-        """Decorate a class to file it under `name`, here and among the methods."""
-        file_here = super().register(name)
+    def register(self, name: str, *, order: float = math.inf) -> Callable[[Registered], Registered]:
+        """Decorate a class to register it under `name`, here and among the methods."""
+        add_defence = super().register(name, order=order)
 
-        def file(defence: Registered) -> Registered:
-            methods.register(name)(DefenceMethod(name, defence))  # type: ignore[arg-type]
-            return file_here(defence)
+        def add(defence: Registered) -> Registered:
+            method = DefenceMethod(name, defence)  # type: ignore[arg-type]
+            methods.register(name, order=FIRST_DEFENCE + order)(method)
+            return add_defence(defence)
 
-        return file
+        return add
 
 
 defences = DefenceRegistry("defence")
@@ -239,10 +263,4 @@ def decoded_cells(summary: Summary) -> FloatArray:
     >>> decoded_cells(Summary.empty(plan)).shape == (1, plan.cells)
     True
     """
-    parts = summary.plan.group_mechanisms
-    return np.stack([part.decoded_cells() for part in parts])
-
-
-def _cannot_give(defence: Defence, what: str) -> InvalidParameter:
-    name = next((name for name in defences if defences[name] is type(defence)), "this defence")
-    return InvalidParameter("method", f"must be one that gives {what}", repr(name))
+    return np.stack([mechanism.decoded_cells() for mechanism in summary.plan.group_mechanisms])

@@ -1,4 +1,4 @@
-"""Rules for the parameters of defences, each broken with one line."""
+"""Checks of the parameters of defences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unpoison.errors import InvalidParameter
 
 
 def check_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is no whole number, or too small a one.
+    """Refuse a value that is no whole number, or below `least`.
 
     >>> check_whole("subsets", 1.5, least=1)
     Traceback (most recent call last):
@@ -21,7 +21,7 @@ def check_whole(name: str, value: object, least: int) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number.
+    """Whether a value is a finite number.
 
     >>> is_number(0.5), is_number("auto"), is_number(math.nan)
     (True, False, False)

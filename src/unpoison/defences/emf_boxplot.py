@@ -1,17 +1,17 @@
-"""EMF, then a boxplot."""
+"""EMF, then the boxplot defence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from unpoison.defences.base import defences
-from unpoison.defences.boxplot import Fences
-from unpoison.defences.probed import ProbedJudging
+from unpoison.defences.boxplot import TukeyFences
+from unpoison.defences.emf_first import EmfThenInliers
 
 
 @defences.register("emf-boxplot", order=4)
 @dataclass(frozen=True)
-class EmfBoxplot(ProbedJudging, Fences):
+class EmfBoxplot(EmfThenInliers, TukeyFences):
     """Tukey's fences around the reports that EMF leaves, or around reconstructed inputs.
 
     >>> import numpy as np
@@ -24,7 +24,7 @@ class EmfBoxplot(ProbedJudging, Fences):
     """
 
     def describe(self) -> str:
-        """What was cut from what."""
+        """What the fences were drawn around."""
         return (
             "The mean between a boxplot's fences: of the reports that EMF leaves, or of the inputs "
             "that EM reconstructs where EMF finds hardly any poison."

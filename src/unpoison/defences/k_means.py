@@ -1,25 +1,30 @@
-"""k-means (Li et al.): means of random subsets in two clusters, of which the larger is trusted."""
+"""k-means defence (Li et al.): means of random subsets in two clusters, the larger trusted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from unpoison.defences.base import Defence, decoded_cells, defences
-from unpoison.defences.by_value import Averaging, Coarse, whole_counts
 from unpoison.defences.checks import check_whole, is_number
+from unpoison.defences.coarse_values import CoarseValues, whole_counts
+from unpoison.defences.robust_average import RobustAverage
 from unpoison.errors import InvalidParameter
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray
 
 BUCKETS = 256
-BLOCK = 1000
+"""Values that subsets are drawn from: what this costs in accuracy is at `SubsetClusters`."""
+SUBSETS_AT_ONCE = 1000
+"""Subsets drawn at a time: 2 MiB of counts at 256 buckets."""
 HYPERGEOMETRIC_LIMIT = 10**9
+"""NumPy draws without replacement from fewer values than this."""
 
 
 @dataclass(frozen=True)
-class Subsets(Averaging):
+class SubsetClusters(RobustAverage):
     """Draws `subsets` of a share `rate` of the values each, and clusters their means.
 
     The mean of the larger cluster is the average; if both are as large, that of all subsets. Values
@@ -29,13 +34,18 @@ class Subsets(Averaging):
     so that sizes vary a little.
 
     >>> values, counts = np.array([0.0, 1.0]), np.array([300.0, 100.0])
-    >>> bool(abs(Subsets(rate=0.5).average(values, counts) - 0.25) < 0.05)
+    >>> bool(abs(SubsetClusters(rate=0.5).average(values, counts) - 0.25) < 0.05)
     True
     """
 
     subsets: int = 10_000
     rate: float = 0.1
     seed: int = 0
+
+    @classmethod
+    def example(cls) -> Any:
+        """A fiftieth of the default subsets."""
+        return cls(subsets=200)
 
     def __post_init__(self) -> None:
         check_whole("subsets", self.subsets, 1)
@@ -49,19 +59,19 @@ class Subsets(Averaging):
 
     def subset_means(self, values: FloatArray, counts: FloatArray) -> FloatArray:
         """The mean of each subset."""
-        coarse = Coarse.of(values, counts, BUCKETS)
+        coarse = CoarseValues.of(values, counts, BUCKETS)
         rng, whole = np.random.default_rng(self.seed), whole_counts(coarse.counts)
         size = max(round(self.rate * int(whole.sum())), 1)
         blocks = [
-            _draw(whole, size, min(BLOCK, self.subsets - first), rng)
-            for first in range(0, self.subsets, BLOCK)
+            _draw(whole, size, min(SUBSETS_AT_ONCE, self.subsets - first), rng)
+            for first in range(0, self.subsets, SUBSETS_AT_ONCE)
         ]
         return np.concatenate([drawn @ coarse.values / drawn.sum(axis=1) for drawn in blocks])
 
 
 @defences.register("k-means", order=3)
 @dataclass(frozen=True)
-class KMeans(Subsets, Defence):
+class KMeans(SubsetClusters, Defence):
     """The mean of the larger of two clusters of subsets, drawn from the reports of all groups.
 
     >>> from unpoison import Plan, simulate
@@ -72,12 +82,12 @@ class KMeans(Subsets, Defence):
     """
 
     def mean(self, summary: Summary) -> float:
-        """From decoded reports."""
+        """The robust average of the decoded reports of all groups."""
         counts = summary.counts.ravel().astype(np.float64)
         return self.average(decoded_cells(summary).ravel(), counts)
 
     def describe(self) -> str:
-        """What was drawn."""
+        """How many subsets were drawn, and of what."""
         return (
             f"The mean of the larger of two clusters of {self.subsets:,} random subsets. Reports, "
             f"not users, are drawn from the counts, with the seed {self.seed}."

@@ -1,4 +1,4 @@
-"""Ostrich: average everything, as if nobody attacked."""
+"""Ostrich defence: average everything, as if nobody attacked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.defences.base import Keeping, defences
+from unpoison.defences.base import SelectingDefence, defences
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 
 @defences.register("ostrich", order=1)
 @dataclass(frozen=True)
-class Ostrich(Keeping):
+class Ostrich(SelectingDefence):
     """The plain average of all decoded reports; for SW by EMS, for k-RR by EM without a filter.
 
     >>> from unpoison import Plan, simulate
@@ -25,12 +25,12 @@ class Ostrich(Keeping):
 
     categorical = True
 
-    def kept(self, summary: Summary) -> FloatArray:
-        """All of them."""
+    def kept_counts(self, summary: Summary) -> FloatArray:
+        """All reports."""
         return summary.counts.astype(np.float64)
 
     def mean(self, summary: Summary) -> float:
-        """Decoded from the exact sums; groups weigh as many as they have reports."""
+        """Decoded from the exact sums; each group weighs by its number of reports."""
         if not summary.plan.group_mechanisms[0].unbiased:
             return super().mean(summary)
         reports = summary.reports
@@ -39,5 +39,5 @@ class Ostrich(Keeping):
         return float(averages @ reports[present] / reports.sum())
 
     def describe(self) -> str:
-        """A warning."""
+        """That nothing was left out."""
         return "The plain average of all reports: it trusts everybody."

@@ -1,4 +1,4 @@
-"""Trimming: drop the most extreme half, average the rest."""
+"""Trimming defence: drop the most extreme half of the reports, average the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.defences.base import Keeping, decoded_cells, defences
+from unpoison.defences.base import SelectingDefence, decoded_cells, defences
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.filters.sides import SIDES, without_extremes
 from unpoison.registry import check_name
@@ -16,7 +16,7 @@ from unpoison.types import FloatArray
 
 @defences.register("trimming", order=2)
 @dataclass(frozen=True)
-class Trimming(Keeping):
+class Trimming(SelectingDefence):
     """Removes the `share` largest (side right) or smallest (left) reports; it is told the side.
 
     >>> from unpoison import Plan, simulate
@@ -34,7 +34,7 @@ class Trimming(Keeping):
         if not 0 < self.share < 1:
             raise InvalidParameter("share", "must be in (0, 1)", self.share)
 
-    def kept(self, summary: Summary) -> FloatArray:
+    def kept_counts(self, summary: Summary) -> FloatArray:
         """The reports of all groups without the extremes, by their decoded values."""
         counts = summary.counts
         order = np.argsort(decoded_cells(summary), axis=None, kind="stable")
@@ -46,12 +46,8 @@ class Trimming(Keeping):
             )
         return kept.reshape(counts.shape)
 
-    def frequencies(self, summary: Summary) -> FloatArray:
-        """Categories have no order, and so no extremes."""
-        raise InvalidParameter("method", "must be one that takes categories", "'trimming'")
-
     def describe(self) -> str:
-        """What was cut."""
+        """Which end was cut, and how much of it."""
         ends = {"right": "largest", "left": "smallest"}
         return (
             f"The average without the {100 * self.share:g} % {ends[self.side]} reports: honest "

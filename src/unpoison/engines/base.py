@@ -1,9 +1,10 @@
-"""What an engine is: a way to have many parts counted, and nothing else."""
+"""The base class of engines: a way to have many parts counted, and nothing else."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from unpoison.engines.work import Counted, Job, Part
 from unpoison.registry import Registry
@@ -22,6 +23,14 @@ class Engine(ABC):
     >>> list(InTurn().run(None, []))
     []
     """
+
+    @classmethod
+    def example(cls) -> AbstractContextManager[Engine]:
+        """A small engine for the length of a `with` statement, with which every class is tested.
+
+        Override it where an engine needs parameters, or something that must be started first.
+        """
+        return nullcontext(cls())
 
     @abstractmethod
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:

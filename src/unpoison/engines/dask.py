@@ -34,6 +34,13 @@ class DaskEngine(Engine):
         self.scheduler = scheduler
         self.workers = workers or usable_cores()
 
+    @classmethod
+    @contextmanager
+    def example(cls) -> Iterator[DaskEngine]:
+        """Two processes on this machine, which all runs share."""
+        with local_cluster(2) as cluster:
+            yield cls(cluster.scheduler_address)
+
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
         """Count all parts; only a few are under way, so that results do not pile up."""
         with self._client() as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 
 from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
@@ -23,6 +24,11 @@ class LocalEngine(Engine):
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or usable_cores()
+
+    @classmethod
+    def example(cls) -> AbstractContextManager[LocalEngine]:
+        """Three threads, on however many cores."""
+        return nullcontext(cls(workers=3))
 
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
         """Count all parts; only a few are under way, so that results do not pile up."""

@@ -34,8 +34,6 @@ class Method(ABC):
     """Whether it is a rival defence, which also gets its best case: an ungrouped collection."""
     fits_histograms: bool = True
     """Whether its Estimate has the fitted histograms that a plot shows."""
-    listing_order: int = 9
-    """Where it stands in lists of methods: the recommended ones first."""
     default_rank: int = 0
     """The method with the largest rank among those that fit a plan is the plan's default."""
 
@@ -102,7 +100,7 @@ def method_names() -> list[str]:
     >>> method_names()[:4]
     ['joint', 'emf', 'emf-star', 'cemf-star']
     """
-    return sorted(methods, key=lambda name: methods[name].listing_order)
+    return list(methods)
 
 
 def method_aliases() -> dict[str, str]:

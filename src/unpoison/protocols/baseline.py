@@ -105,7 +105,6 @@ class BaselineMethod(FilterMethod):
     """
 
     name = BASELINE
-    listing_order = 2
     default_rank = 1
     option_names = SCHEME_OPTIONS
 
@@ -130,4 +129,4 @@ class BaselineMethod(FilterMethod):
         ]
 
 
-methods.register(BASELINE)(BaselineMethod())
+methods.register(BASELINE, order=5)(BaselineMethod())

@@ -144,7 +144,6 @@ class Scheme(FilterMethod):
     default_rank: int = 0
     aliases: tuple[str, ...] = ()
 
-    listing_order = 1
     option_names = SCHEME_OPTIONS
 
     @property
@@ -173,6 +172,6 @@ class Scheme(FilterMethod):
 
 # EMF* is the fallback where the joint filter does not fit (many categories): of the three it has
 # the smallest error on most cells of the paper's grid (docs/evaluation.md).
-methods.register("emf")(Scheme("emf", "EMF"))
-methods.register("emf-star")(Scheme("emf-star", "EMF*", default_rank=1, aliases=("emf*",)))
-methods.register("cemf-star")(Scheme("cemf-star", "CEMF*", aliases=("cemf*",)))
+methods.register("emf", order=2)(Scheme("emf", "EMF"))
+methods.register("emf-star", order=3)(Scheme("emf-star", "EMF*", default_rank=1, aliases=("emf*",)))
+methods.register("cemf-star", order=4)(Scheme("cemf-star", "CEMF*", aliases=("cemf*",)))

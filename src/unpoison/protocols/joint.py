@@ -156,7 +156,6 @@ class JointMethod(FilterMethod):
     """
 
     name = JOINT
-    listing_order = 0
     default_rank = 2
     option_names = ("blind_share", "max_iterations")
 
@@ -179,4 +178,4 @@ class JointMethod(FilterMethod):
         return [{JOINT: estimate_joint(summary, options, statistic)} for summary in summaries]
 
 
-methods.register(JOINT)(JointMethod())
+methods.register(JOINT, order=1)(JointMethod())

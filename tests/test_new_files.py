@@ -1,0 +1,131 @@
+"""A new attack, defence, dataset, mechanism, engine, experiment or benchmark is one new file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = {
+    "attacks": """
+        from dataclasses import dataclass
+        import numpy as np
+        from unpoison.attacks.base import Attack, attacks
+
+        @attacks.register("dropped-in-attack")
+        @dataclass(frozen=True)
+        class DroppedInAttack(Attack):
+            def poison(self, target, count, rng):
+                return target.report(np.full(1, target.position("R")))  # not `count`
+        """,
+    "defences": """
+        from dataclasses import dataclass
+        from unpoison.defences.base import Defence, defences
+
+        @defences.register("dropped-in-defence")
+        @dataclass(frozen=True)
+        class DroppedInDefence(Defence):
+            def mean(self, summary):
+                return 0.0
+
+            def describe(self):
+                return "The middle of the range."
+        """,
+    "datasets": """
+        from unpoison.datasets.base import Dataset, Sample, datasets
+
+        @datasets.register("dropped-in-dataset")
+        class DroppedInDataset(Dataset):
+            def draw(self, users, rng):
+                return Sample(rng.random(users), 0.0, 1.0, f"{users} even numbers")
+        """,
+    "mechanisms": """
+        from unpoison.mechanisms.base import mechanisms
+        from unpoison.mechanisms.piecewise import PiecewiseMechanism
+
+        @mechanisms.register("dropped-in-mechanism")
+        class DroppedInMechanism(PiecewiseMechanism):
+            pass
+        """,
+    "engines": """
+        from unpoison.engines.base import Engine, engines
+        from unpoison.engines.work import count
+
+        @engines.register("dropped-in-engine")
+        class DroppedInEngine(Engine):
+            def run(self, job, parts):
+                yield from (count(job, part) for part in parts)
+        """,
+    "experiments": """
+        from unpoison.experiments.base import Experiment, experiments
+
+        @experiments.register("dropped-in-experiment")
+        class DroppedInExperiment(Experiment):
+            title = "Nothing"
+
+            def cells(self, quick):
+                return []
+
+            def panels(self, quick):
+                return []
+        """,
+    "bench": """
+        from unpoison.bench.result import benchmarks
+
+        @benchmarks.register("dropped-in-benchmark")
+        def nothing():
+            return []
+        """,
+}
+SUITES = {
+    "attack": "tests/attacks/test_attack_contract.py",
+    "defence": "tests/defences/test_defence_contract.py",
+    "dataset": "tests/datasets/test_datasets.py",
+    "mechanism": "tests/mechanisms/test_mechanism_contract.py",
+    "engine": "tests/engines/test_engines.py",
+    "experiment": "tests/experiments/test_experiments.py",
+    "benchmark": "tests/test_docs.py",
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with one more file in every folder of registered things."""
+    root = tmp_path_factory.mktemp("project")
+    ignored = shutil.ignore_patterns("__pycache__", "figures")
+    for folder in ("src", "tests", "docs"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, root)
+    for folder, text in FILES.items():
+        lines = [line.removeprefix(" " * 8) for line in text.splitlines()]
+        (root / "src/unpoison" / folder / "dropped_in.py").write_text("\n".join(lines))
+    return root
+
+
+def run_tests(copy: Path, *arguments: str) -> str:
+    """What pytest prints in the copy."""
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def test_the_contract_suites_find_what_is_registered(copy: Path) -> None:
+    collected = run_tests(copy, "--collect-only", "-k", "dropped-in", *SUITES.values()).split("\n")
+    for kind, suite in SUITES.items():
+        tests = [line for line in collected if line.startswith(f"{suite}::")]
+        assert any(f"dropped-in-{kind}" in line for line in tests), f"{suite} has no {kind}"
+
+
+def test_a_new_attack_that_breaks_the_contract_fails(copy: Path) -> None:
+    printed = run_tests(copy, "-k", "dropped-in-attack and as_requested", SUITES["attack"])
+    assert "FAILED tests/attacks/test_attack_contract.py::test_an_attack_sends_as_many" in printed
+    assert "dropped-in-attack-piecewise" in printed
