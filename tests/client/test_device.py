@@ -27,19 +27,19 @@ from unpoison import (
     Plan,
 )
 from unpoison.client import (
-    Answer,
     Device,
     Draw,
     Ledger,
     Offer,
     Policy,
+    Response,
     Retries,
     Transport,
     draw_cells,
     submission,
 )
-from unpoison.client.checks import checked_ticket
-from unpoison.client.plans import MAX_PARTS
+from unpoison.client.enrolment import checked_ticket
+from unpoison.client.offered_plan import MAX_LIST
 from unpoison.mechanisms.randomness import SystemGenerator
 
 PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=86400)
@@ -223,7 +223,7 @@ def deep(levels: int) -> Any:
 
 
 GREEDY = [{"epsilon": 1.0, "reports": 2, "share": 1.0}]
-MANY = [{"epsilon": 0.01, "reports": 1, "share": 1 / (MAX_PARTS + 1)}] * (MAX_PARTS + 1)
+MANY = [{"epsilon": 0.01, "reports": 1, "share": 1 / (MAX_LIST + 1)}] * (MAX_LIST + 1)
 CAMPAIGN_LIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "another campaign": (changed(id="other"), "another campaign"),
     "unknown access": (changed(access="all"), "neither open nor by invite"),
@@ -470,7 +470,7 @@ def test_a_device_that_dies_before_sending_sends_the_same_cells_later(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
     class Dying(Transport):
-        def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
             if path.endswith("/reports"):
                 raise Killed
             return super().exchange(method, path, body)
@@ -593,7 +593,7 @@ def test_the_last_of_the_budget_goes_to_one_of_two(tmp_path: Path) -> None:
     outcomes: list[object] = []
 
     class Waiting(Transport):
-        def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
             answer = super().exchange(method, path, body)
             if path.endswith("/tickets"):
                 both.wait(10)
@@ -676,7 +676,7 @@ def test_a_tier_that_was_asked_for_is_kept_or_nothing_is(ledger: Ledger) -> None
 def test_without_more_a_device_takes_the_users_ledger_and_closes_it(
     collector: FakeCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unpoison.client.ledger.default_path", lambda: tmp_path / "own.db")
+    monkeypatch.setattr("unpoison.client.ledger.default_ledger_path", lambda: tmp_path / "own.db")
     with Device(collector.url, POLICY) as device:
         assert device.report(CAMPAIGN, VALUE).total == 1
     with pytest.raises(InvalidFile, match="closed"):
@@ -729,7 +729,7 @@ def test_a_value_outside_the_range_looks_the_same_from_outside(
 
 @pytest.mark.parametrize(("value", "end"), [(-5, 0.0), (10**400, 86400.0), (7.5, 7.5), (0, 0.0)])
 def test_a_number_outside_counts_as_the_nearest_end(value: object, end: float) -> None:
-    assert POLICY.place(value) == end
+    assert POLICY.encode(value) == end
 
 
 def test_the_value_is_in_no_request_and_not_in_the_ledger(
@@ -786,8 +786,8 @@ def test_cells_are_distributed_as_the_mechanism_says(value: float) -> None:
         with Ledger(None) as ledger:
             Device("https://c.example", POLICY, ledger, transport).report(CAMPAIGN, value)
     cells = [cell for values in transport.accepted.values() for cell in values]
-    assert fits(cells, PLAN, 0, POLICY.place(value))
-    assert not fits(cells, PLAN, 0, 86400.0 - POLICY.place(value))
+    assert fits(cells, PLAN, 0, POLICY.encode(value))
+    assert not fits(cells, PLAN, 0, 86400.0 - POLICY.encode(value))
 
 
 @pytest.mark.parametrize("plan", [PLAN, KINDS], ids=["numbers", "categories"])

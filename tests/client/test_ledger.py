@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison import BudgetExceeded, InvalidFile
-from unpoison.client import Draw, Entry, Ledger, default_path
+from unpoison.client import Draw, Entry, Ledger, default_ledger_path
 
 COLLECTOR = "https://collector.example"
 LIFETIME = Fraction(8)
@@ -52,9 +52,9 @@ def test_a_row_goes_from_enrolled_to_drawn_to_sent_and_survives(path: Path) -> N
         assert drawn.device == first.device
     with Ledger(path) as ledger:
         assert ledger.entry(COLLECTOR, "k3v9") == drawn
-        assert ledger.sent(drawn).state == "sent"
+        assert ledger.mark_sent(drawn).state == "sent"
     with Ledger(path) as ledger, closing(sqlite3.connect(path)) as file:
-        assert ledger.entry(COLLECTOR, "k3v9") == ledger.sent(drawn)
+        assert ledger.entry(COLLECTOR, "k3v9") == ledger.mark_sent(drawn)
         times = file.execute("SELECT enrolled_at, drawn_at FROM entries").fetchone()
         assert times == ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z")
 
@@ -65,7 +65,7 @@ def test_what_is_drawn_is_never_drawn_again(path: Path) -> None:
         first = ledger.record(entry, draw(), LIFETIME)
         assert ledger.record(entry, draw(cells=(1, 2)), LIFETIME) == first
         assert ledger.record(entry, draw("7", cells=(3,)), LIFETIME) == first
-        sent = ledger.sent(first)
+        sent = ledger.mark_sent(first)
         assert ledger.record(entry, draw(cells=(1, 2)), LIFETIME) == sent
         assert ledger.spent() == 1
 
@@ -73,13 +73,13 @@ def test_what_is_drawn_is_never_drawn_again(path: Path) -> None:
 def test_a_new_ticket_changes_nothing_else() -> None:
     with Ledger(None) as ledger:
         first = ledger.record(enrolled(ledger), draw(), LIFETIME)
-        again = ledger.renew(first, "another ticket")
+        again = ledger.replace_ticket(first, "another ticket")
         assert again.draw == Draw("another ticket", (2,), (17, 4011), Fraction(1))
 
 
 def test_only_what_is_drawn_can_be_sent() -> None:
     with Ledger(None) as ledger:
-        assert ledger.sent(enrolled(ledger)).state == "enrolled"
+        assert ledger.mark_sent(enrolled(ledger)).state == "enrolled"
 
 
 def test_enrolling_again_keeps_secret_and_tier() -> None:
@@ -325,16 +325,17 @@ def test_the_default_is_where_the_platform_keeps_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Path.home()
-    assert default_path("linux", {}) == home / ".local/state/unpoison/ledger.db"
-    assert default_path("linux", {"XDG_STATE_HOME": "not/absolute"}) == default_path("linux", {})
-    assert default_path("darwin", {}).parts[-3:] == ("Application Support", "unpoison", "ledger.db")
-    local = default_path("win32", {"LOCALAPPDATA": str(tmp_path)})
+    on_linux = home / ".local/state/unpoison/ledger.db"
+    assert default_ledger_path("linux", {}) == on_linux
+    assert default_ledger_path("linux", {"XDG_STATE_HOME": "not/absolute"}) == on_linux
+    on_a_mac = default_ledger_path("darwin", {})
+    assert on_a_mac.parts[-3:] == ("Application Support", "unpoison", "ledger.db")
+    local = default_ledger_path("win32", {"LOCALAPPDATA": str(tmp_path)})
     assert local == tmp_path / "unpoison" / "ledger.db"
-    monkeypatch.setattr("unpoison.client.ledger.default_path", lambda: tmp_path / "a" / "b.db")
+    patched = "unpoison.client.ledger.default_ledger_path"
+    monkeypatch.setattr(patched, lambda: tmp_path / "a" / "b.db")
     with Ledger.default() as ledger:
         assert ledger.path == tmp_path / "a" / "b.db"
-    monkeypatch.setattr(
-        "unpoison.client.ledger.default_path", lambda: tmp_path / "a" / "b.db" / "c" / "d.db"
-    )
+    monkeypatch.setattr(patched, lambda: tmp_path / "a" / "b.db" / "c" / "d.db")
     with pytest.raises(InvalidFile, match="cannot be made"):
         Ledger.default()

@@ -17,7 +17,7 @@ import pytest
 from support.fake_collector import CAMPAIGN, LOST, UNHEARD, FakeCollector, Fault, raw, status
 from unpoison import CollectorNotTrusted, CollectorUnreachable, InvalidParameter, Plan
 from unpoison.client import Address, Retries, Transport
-from unpoison.client.responses import MAX_ANSWER
+from unpoison.client.responses import MAX_RESPONSE_BYTES
 
 PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=86400)
 PATH = f"/v1/campaigns/{CAMPAIGN}"
@@ -48,7 +48,7 @@ class Time:
 def transport(url: str, chance: float = 1.0, **keys: float) -> Iterator[tuple[Transport, Time]]:
     """A transport whose waits are as long as can be and take no time."""
     moments = Time()
-    retries = Retries(chance=lambda: chance, **keys)  # type: ignore[arg-type]
+    retries = Retries(random=lambda: chance, **keys)  # type: ignore[arg-type]
     with Transport(url, retries=retries, sleep=moments.sleep, clock=moments.clock) as made:
         yield made, moments
 
@@ -340,7 +340,7 @@ def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
 
     def flood(peer: socket.socket) -> None:
         peer.sendall(head)
-        for _ in range(4 * MAX_ANSWER // 2**16):
+        for _ in range(4 * MAX_RESPONSE_BYTES // 2**16):
             peer.sendall(2**16 * b" ")
             next(told)
 
@@ -350,12 +350,12 @@ def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
         pytest.raises(CollectorNotTrusted, match=r"longer than|more than"),
     ):
         made.exchange("GET", PATH)
-    assert next(told) < 4 * MAX_ANSWER // 2**16
+    assert next(told) < 4 * MAX_RESPONSE_BYTES // 2**16
 
 
 def test_endless_continuations_end() -> None:
     def go_on(peer: socket.socket) -> None:
-        for _ in range(4 * MAX_ANSWER // 2500):
+        for _ in range(4 * MAX_RESPONSE_BYTES // 2500):
             peer.sendall(100 * b"HTTP/1.1 100 Continue\r\n\r\n")
 
     with (
@@ -410,7 +410,7 @@ def test_an_interruption_leaves_no_half_used_connection(
             def interrupt(_: object) -> None:
                 raise KeyboardInterrupt
 
-            patch.setattr("unpoison.client.transport._body", interrupt)
+            patch.setattr("unpoison.client.transport._read_body", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 made.exchange("GET", PATH)
         assert json.loads(made.exchange("GET", PATH).body)["id"] == CAMPAIGN

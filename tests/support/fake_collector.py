@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from unpoison import Plan
-from unpoison.client import Answer
+from unpoison.client import Response
 
 CAMPAIGN = "k3v9x2m4q7w1"
 Lie = Callable[[dict[str, Any]], Any]
@@ -68,9 +68,9 @@ class Honest:
         self.accepted: dict[str, list[int]] = {}
         self.tickets = 0
 
-    def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
         wish = json.loads(body or b"{}")
-        return Answer(200, json.dumps(self.answer(path, wish)).encode())
+        return Response(200, json.dumps(self.answer(path, wish)).encode())
 
     def answer(self, path: str, wish: dict[str, Any]) -> dict[str, Any]:
         """What is said to a request."""

@@ -85,15 +85,15 @@ def report(
 
     Example: unpoison report https://collector.example k3v9x2m4q7w1 --low 0 --high 86400
     """
-    from unpoison.client import Device, Ledger, Policy, Transport, check_campaign
+    from unpoison.client import Device, Ledger, Policy, Transport, check_campaign_id
 
     categories = None if category is None else tuple(category)
     policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon)
-    check_campaign(campaign)
+    check_campaign_id(campaign)
     with Transport(collector, insecure=insecure) as transport:
         given = _given(value)
         answer = given if categories else _number(given)
-        policy.place(answer)
+        policy.encode(answer)
         with Ledger.default() if ledger is None else Ledger(ledger) as book:
             receipt = Device(collector, policy, book, transport).report(campaign, answer, invite)
     _show(receipt, policy, book, json)

@@ -1,18 +1,19 @@
-"""The device side: reports a value to a collector that it does not trust."""
+"""Clients of a collector: the device, which does not trust it, and its operator."""
 
-from unpoison.client.address import Address
-from unpoison.client.checks import Enrolment, Offer, check_campaign
-from unpoison.client.device import Device, Receipt, draw_cells, submission
+from unpoison.client.address import Address, check_campaign_id
+from unpoison.client.device import Device, draw_cells, submission
+from unpoison.client.enrolment import Enrolment
 from unpoison.client.ledger import Draw, Entry, Ledger
-from unpoison.client.ledger_file import default_path
+from unpoison.client.ledger_file import default_ledger_path
+from unpoison.client.offer import Offer
 from unpoison.client.policy import Policy
-from unpoison.client.responses import Answer, decoded
+from unpoison.client.receipt import Receipt
+from unpoison.client.responses import Response, decode_response
 from unpoison.client.retries import Retries
 from unpoison.client.transport import Exchange, Transport
 
 __all__ = [
     "Address",
-    "Answer",
     "Device",
     "Draw",
     "Enrolment",
@@ -22,11 +23,12 @@ __all__ = [
     "Offer",
     "Policy",
     "Receipt",
+    "Response",
     "Retries",
     "Transport",
-    "check_campaign",
-    "decoded",
-    "default_path",
+    "check_campaign_id",
+    "decode_response",
+    "default_ledger_path",
     "draw_cells",
     "submission",
 ]

@@ -1,4 +1,4 @@
-"""Where a collector is: its URL, taken apart and written in one way."""
+"""The address of a collector: a URL in one normal form, and the campaign ids that extend it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from urllib.parse import SplitResult, urlsplit
 
 from unpoison.errors import InvalidParameter
 
-PORTS = {"http": 80, "https": 443}
-NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
-PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
+# No segment may begin with a dot, so that ".." cannot climb out of the prefix.
+PATH_PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
+# Wider than the twelve letters and digits that our own collector issues, but nothing in it has a
+# meaning in a URL, and a ledger row that it is a key of stays short.
+CAMPAIGN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Address:
-    """Scheme, host, port and path of a collector; `str` gives the one way to write them.
+    """Scheme, host, port and path prefix of a collector; `str` writes them in normal form.
+
+    The normal form is the key of the ledger: two spellings of one collector must not give a device
+    two budgets.
 
     >>> str(Address.parse("HTTPS://Collector.Example:443/"))
     'https://collector.example'
@@ -31,7 +38,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """An address from a URL without user name, query and fragment.
+        """Parse a URL without user name, query and fragment.
 
         >>> Address.parse("ftp://collector.example")
         Traceback (most recent call last):
@@ -39,16 +46,20 @@ class Address:
         unpoison.errors.InvalidParameter: collector must be ...; received 'ftp://collector.example'
         """
         try:
-            return cls._of(urlsplit(url if url.isprintable() and " " not in url else ""))
+            # urlsplit drops line breaks and tabs silently, so they are refused before it.
+            return cls._from_parts(urlsplit(url if url.isprintable() and " " not in url else ""))
         except (ValueError, AttributeError):
             pass
         rule = "must be an address like https://collector.example"
-        hidden = "@" in str(url)
-        raise InvalidParameter("collector", rule, "one with a user name" if hidden else repr(url))
+        # A user name may come with a password, which no message may repeat.
+        has_user_name = "@" in str(url)
+        raise InvalidParameter(
+            "collector", rule, "one with a user name" if has_user_name else repr(url)
+        )
 
     @classmethod
     def trusted(cls, url: str, insecure: bool = False) -> Address:
-        """An address to which secrets may be sent: encrypted, or on this machine, or allowed.
+        """Parse a URL to which secrets may be sent: encrypted, on this machine, or allowed.
 
         >>> Address.trusted("http://collector.example")
         Traceback (most recent call last):
@@ -61,22 +72,22 @@ class Address:
         return address
 
     @classmethod
-    def _of(cls, parts: SplitResult) -> Address:
-        port = PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
+    def _from_parts(cls, parts: SplitResult) -> Address:
+        port = DEFAULT_PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
         prefix = parts.path.rstrip("/")
         plain = "@" not in parts.netloc and not (parts.query or parts.fragment)
-        if not (parts.scheme in PORTS and port and plain and PREFIX.fullmatch(prefix)):
+        if not (parts.scheme in DEFAULT_PORTS and port and plain and PATH_PREFIX.fullmatch(prefix)):
             raise ValueError
-        return cls(parts.scheme, _host(parts.hostname or ""), port, prefix)
+        return cls(parts.scheme, _normal_host(parts.hostname or ""), port, prefix)
 
     @property
     def secure(self) -> bool:
-        """Whether all that is said there is encrypted."""
+        """Whether the connection is encrypted."""
         return self.scheme == "https"
 
     @property
     def loopback(self) -> bool:
-        """Whether it is this machine, so that nothing travels over a network."""
+        """Whether the host is this machine, so that nothing travels over a network."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -84,15 +95,28 @@ class Address:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.prefix}"
 
 
-def _host(name: str) -> str:
-    """A number or a name, in ASCII; anything else is a ValueError."""
-    if ":" in name:
-        return str(ipaddress.IPv6Address(name))
-    encoded = name.encode("idna").decode()
-    if not NAME.fullmatch(encoded):
+def check_campaign_id(campaign: str) -> None:
+    """Refuse a campaign id that could be read as something else in a request's path.
+
+    >>> check_campaign_id("../tickets")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: campaign must be letters, ...; received '../tickets'
+    """
+    if not isinstance(campaign, str) or not CAMPAIGN_ID.fullmatch(campaign):
+        rule = "must be letters, digits, - and _, at most 64"
+        raise InvalidParameter("campaign", rule, repr(campaign))
+
+
+def _normal_host(host: str) -> str:
+    """An IP address or a host name in ASCII; anything else is a ValueError."""
+    if ":" in host:
+        return str(ipaddress.IPv6Address(host))
+    encoded = host.encode("idna").decode()
+    if not HOST_NAME.fullmatch(encoded):
         raise ValueError
     return encoded

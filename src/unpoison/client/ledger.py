@@ -1,9 +1,15 @@
-"""What a device has spent, on disk: one row for each campaign of each collector.
+"""A device's record of what it has spent: one row for each campaign of each collector, on disk.
 
 A row begins as `enrolled` (the device has a secret, nothing is spent), becomes `drawn` (the noisy
-cells and what they spend are written down in one transaction, before anything is sent) and ends as
-`sent`. Cells are never drawn anew: whatever happens afterwards, the same ones are sent. The value
-itself is never here.
+cells and what they spend are recorded in one transaction) and ends as `sent`.
+
+Cells are recorded before anything is sent. If they were sent first, a device that died in between
+would draw again, and the collector would have two independent reports of one value for the budget
+of one. A device that dies after recording sends the same cells later. The value itself is never
+here.
+
+Budgets are exact fractions, stored as text. Sums of floats drift: 0.1 + 0.2 is more than 0.3, and a
+lifetime budget could be refused too early, or overspent.
 """
 
 from __future__ import annotations
@@ -19,17 +25,18 @@ from fractions import Fraction
 from pathlib import Path
 from threading import RLock
 
-from unpoison.client.ledger_file import connect, default_path
+from unpoison.client.ledger_file import default_ledger_path, open_ledger_file
 from unpoison.errors import BudgetExceeded, InvalidFile
 
 SECRET_BYTES = 32
+"""256 random bits: a device's secret cannot be guessed, and two devices never draw the same one."""
 COLUMNS = "device, state, fingerprint, tier, ticket, groups, cells, epsilon"
-ROW = "WHERE collector = ? AND campaign = ?"
+WHERE_KEY = "WHERE collector = ? AND campaign = ?"
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Noisy cells with the ticket and groups that they are for, and what they spend.
+    """Noisy cells, the ticket and groups that they are for, and the budget that they spend.
 
     >>> Draw("ticket", (2,), (17, 4011), Fraction(1, 2)).cells
     (17, 4011)
@@ -43,7 +50,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row: how far a device has come in a campaign.
+    """A row of the ledger: the state of a device in one campaign.
 
     >>> with Ledger(None) as ledger:
     ...     ledger.enrol("https://collector.example", "k3v9", "f00", tier=0).state
@@ -60,12 +67,12 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a row is found by."""
+        """The primary key of the row."""
         return self.collector, self.campaign
 
 
 class Ledger:
-    """All that a device has spent; in memory, for tests and simulations, without a path.
+    """The ledger of a device, in a file; without a path in memory, for tests and simulations.
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
@@ -80,12 +87,12 @@ class Ledger:
         self.path = None if path is None else Path(path)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._lock = RLock()
-        self._connection = connect(self.path)
+        self._connection = open_ledger_file(self.path)
 
     @classmethod
     def default(cls) -> Ledger:
-        """The user's own ledger, in the folder where the platform keeps such things."""
-        path = default_path()
+        """The user's own ledger, in the folder where the platform keeps programs' state."""
+        path = default_ledger_path()
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as fault:
@@ -93,31 +100,35 @@ class Ledger:
         return cls(path)
 
     def entry(self, collector: str, campaign: str) -> Entry | None:
-        """How far the device has come in a campaign; nothing if it has not begun."""
+        """The row of a campaign; None if the device has not enrolled in it."""
         with self._guarded():
             return self._entry((collector, campaign))
 
     def enrol(self, collector: str, campaign: str, fingerprint: str, tier: int) -> Entry:
-        """The campaign's entry; if there is none, a new one with a new secret."""
+        """The row of a campaign; if there is none, a new one with a new secret."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR IGNORE INTO entries "
                 "(collector, campaign, device, state, fingerprint, tier, enrolled_at) "
                 "VALUES (?, ?, ?, 'enrolled', ?, ?, ?)",
-                (collector, campaign, _secret(), fingerprint, tier, self._now()),
+                (collector, campaign, _new_secret(), fingerprint, tier, self._now()),
             )
-            return self._known((collector, campaign))
+            return self._existing_entry((collector, campaign))
 
     def record(self, entry: Entry, draw: Draw, lifetime: Fraction) -> Entry:
-        """Write down a draw and what it spends; if there is one already, that one stands."""
+        """Record a draw and what it spends; if there is one already, that one stands.
+
+        The budget is checked within the transaction, so that two processes cannot both spend the
+        last of it.
+        """
         with self._transaction() as database:
-            if self._known(entry.key).state == "enrolled":
-                left = lifetime - self._spent()
-                if draw.epsilon > left:
-                    raise BudgetExceeded("lifetime_epsilon", draw.epsilon, left)
+            if self._existing_entry(entry.key).state == "enrolled":
+                remaining = lifetime - self._spent()
+                if draw.epsilon > remaining:
+                    raise BudgetExceeded("lifetime_epsilon", draw.epsilon, remaining)
                 database.execute(
                     "UPDATE entries SET state = 'drawn', ticket = ?, groups = ?, cells = ?, "
-                    f"epsilon = ?, drawn_at = ? {ROW}",
+                    f"epsilon = ?, drawn_at = ? {WHERE_KEY}",
                     (
                         draw.ticket,
                         json.dumps(draw.groups),
@@ -127,25 +138,25 @@ class Ledger:
                         *entry.key,
                     ),
                 )
-            return self._known(entry.key)
+            return self._existing_entry(entry.key)
 
-    def renew(self, entry: Entry, ticket: str) -> Entry:
-        """Take another ticket for the same cells."""
+    def replace_ticket(self, entry: Entry, ticket: str) -> Entry:
+        """Record another ticket for the same cells."""
         with self._transaction() as database:
-            database.execute(f"UPDATE entries SET ticket = ? {ROW}", (ticket, *entry.key))
-            return self._known(entry.key)
+            database.execute(f"UPDATE entries SET ticket = ? {WHERE_KEY}", (ticket, *entry.key))
+            return self._existing_entry(entry.key)
 
-    def sent(self, entry: Entry) -> Entry:
-        """Note that the collector has the cells."""
+    def mark_sent(self, entry: Entry) -> Entry:
+        """Record that the collector has accepted the cells; a row without cells stays as it is."""
         with self._transaction() as database:
             database.execute(
-                f"UPDATE entries SET state = 'sent', sent_at = ? {ROW} AND state = 'drawn'",
+                f"UPDATE entries SET state = 'sent', sent_at = ? {WHERE_KEY} AND state = 'drawn'",
                 (self._now(), *entry.key),
             )
-            return self._known(entry.key)
+            return self._existing_entry(entry.key)
 
     def spent(self) -> Fraction:
-        """What all campaigns together have spent, exactly."""
+        """The budget that all campaigns together have spent, exactly."""
         with self._guarded():
             return self._spent()
 
@@ -162,26 +173,28 @@ class Ledger:
 
     def _spent(self) -> Fraction:
         rows = self._connection.execute("SELECT epsilon FROM entries").fetchall()
-        return sum((_fraction(text) for (text,) in rows), Fraction(0))
+        return sum((_spent_fraction(text) for (text,) in rows), Fraction(0))
 
-    def _known(self, key: tuple[str, str]) -> Entry:
-        found = self._entry(key)
-        if found is None:
+    def _existing_entry(self, key: tuple[str, str]) -> Entry:
+        entry = self._entry(key)
+        if entry is None:
             raise ValueError("an entry has gone")
-        return found
+        return entry
 
     def _entry(self, key: tuple[str, str]) -> Entry | None:
-        row = self._connection.execute(f"SELECT {COLUMNS} FROM entries {ROW}", key).fetchone()
+        row = self._connection.execute(f"SELECT {COLUMNS} FROM entries {WHERE_KEY}", key).fetchone()
         if row is None:
             return None
         device, state, fingerprint, tier, ticket, groups, cells, epsilon = row
-        draw = Draw(ticket, _whole_numbers(groups), _whole_numbers(cells), _fraction(epsilon))
+        draw = Draw(ticket, _whole_numbers(groups), _whole_numbers(cells), _spent_fraction(epsilon))
         return Entry(*key, device, state, fingerprint, tier, draw)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, and one process at a time."""
+        """A transaction: committed whole or rolled back, and exclusive among processes."""
         with self._guarded():
+            # IMMEDIATE takes the write lock before the first read: what is spent cannot change
+            # between the check of a budget and the draw that it allows.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -192,33 +205,33 @@ class Ledger:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """One thread at a time; whatever is wrong with the file is a fault of the file."""
+        """One thread at a time; content that makes no sense is a fault of the file."""
         with self._lock:
             try:
                 yield
             except BudgetExceeded:
                 raise
             except (sqlite3.Error, ValueError, TypeError, ZeroDivisionError) as fault:
-                place = self.path or "ledger in memory"
-                raise InvalidFile(place, f"cannot be used as a ledger ({fault})") from None
+                path = self.path or "ledger in memory"
+                raise InvalidFile(path, f"cannot be used as a ledger ({fault})") from None
 
     def _now(self) -> str:
         return self._clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _secret() -> str:
+def _new_secret() -> str:
     return secrets.token_hex(SECRET_BYTES)
 
 
-def _fraction(text: str) -> Fraction:
-    number = Fraction(text)
-    if number < 0:
+def _spent_fraction(text: str) -> Fraction:
+    spent = Fraction(text)
+    if spent < 0:
         raise ValueError("what is spent must not be negative")
-    return number
+    return spent
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:
-    found = json.loads(text)
-    if not isinstance(found, list) or any(type(each) is not int for each in found):
+    numbers = json.loads(text)
+    if not isinstance(numbers, list) or any(type(number) is not int for number in numbers):
         raise ValueError("a list of numbers is not one")
-    return tuple(found)
+    return tuple(numbers)

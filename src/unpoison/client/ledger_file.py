@@ -1,4 +1,8 @@
-"""The file behind a ledger: SQLite, made whole or not at all, and opened only if it is ours."""
+"""The file behind a ledger: SQLite, created whole or not at all, opened only if it is a ledger.
+
+A damaged or foreign file is an error, never a reason to begin anew: an empty ledger would allow the
+whole lifetime budget a second time.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,15 @@ from pathlib import Path
 from unpoison.errors import InvalidFile
 from unpoison.system.atomic_files import name_once
 
-APPLICATION = 0x756E706C
-"""Marks a SQLite file as a ledger: the letters unpl."""
+APPLICATION_ID = 0x756E706C
+"""SQLite's mark of whose file it is: the letters unpl."""
 FORMAT = 1
+"""Version of the schema, as SQLite's user_version; files of another version are refused."""
 BUSY_SECONDS = 30.0
+"""How long to wait for another process's transaction, each of which takes milliseconds."""
 SCHEMA = f"""
 BEGIN;
-PRAGMA application_id = {APPLICATION};
+PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE entries (
     collector TEXT NOT NULL,
@@ -41,11 +47,13 @@ COMMIT;
 """
 
 
-def default_path(system: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where this platform keeps what programs must remember for a user.
+def default_ledger_path(
+    system: str = sys.platform, environment: Mapping[str, str] = os.environ
+) -> Path:
+    """The user's ledger, where the platform keeps state that programs must not lose.
 
-    >>> default_path("linux", {"XDG_STATE_HOME": "/home/ada/.state"}).as_posix()
-    '/home/ada/.state/unpoison/ledger.db'
+    >>> default_ledger_path("linux", {"XDG_STATE_HOME": "/home/user/.state"}).as_posix()
+    '/home/user/.state/unpoison/ledger.db'
     """
     home = Path.home()
     if system == "win32":
@@ -53,37 +61,41 @@ def default_path(system: str = sys.platform, environment: Mapping[str, str] = os
     elif system == "darwin":
         folder = home / "Library" / "Application Support"
     else:
-        given = Path(environment.get("XDG_STATE_HOME", ""))
-        folder = given if given.is_absolute() else home / ".local" / "state"
+        # The XDG specification says to ignore paths that are not absolute.
+        state_home = Path(environment.get("XDG_STATE_HOME", ""))
+        folder = state_home if state_home.is_absolute() else home / ".local" / "state"
     return folder / "unpoison" / "ledger.db"
 
 
-def connect(path: Path | None) -> sqlite3.Connection:
-    """The database in a file, which is made if it is not there; in memory without a path.
+def open_ledger_file(path: Path | None) -> sqlite3.Connection:
+    """Open the database in a file, which is created if it is missing; without a path in memory.
 
-    >>> with closing(connect(None)) as memory:
+    >>> with closing(open_ledger_file(None)) as memory:
     ...     memory.execute("SELECT count(*) FROM entries").fetchone()
     (0,)
     """
     if path is None:
-        memory = _opened(":memory:")
+        memory = _connect(":memory:")
         memory.executescript(SCHEMA)
         return memory
     try:
         if not path.exists():
             _create(path)
-        connection = _opened(f"{path.absolute().as_uri()}?mode=rw")
+        # mode=rw: SQLite must not create a file that has gone since, as an empty database.
+        connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
     except (OSError, sqlite3.Error) as fault:
         raise InvalidFile(path, f"cannot be opened as a ledger ({fault})") from None
     try:
-        _check(connection, path)
+        _check_is_ledger(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _opened(name: str) -> sqlite3.Connection:
+def _connect(name: str) -> sqlite3.Connection:
+    # isolation_level None: the ledger begins its transactions itself, as IMMEDIATE ones. Its lock
+    # takes the place of the check for one thread.
     connection = sqlite3.connect(
         name,
         uri=name != ":memory:",
@@ -98,40 +110,40 @@ def _opened(name: str) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check_is_ledger(connection: sqlite3.Connection, path: Path) -> None:
     try:
-        marks = [
+        application_id, version, integrity = (
             connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("application_id", "user_version")
-        ]
-        whole = connection.execute("PRAGMA quick_check").fetchone()[0]
+            for name in ("application_id", "user_version", "quick_check")
+        )
     except sqlite3.Error as fault:
         raise InvalidFile(path, f"cannot be read as a ledger ({fault})") from None
-    if marks[0] != APPLICATION:
+    if application_id != APPLICATION_ID:
         raise InvalidFile(path, "is not a ledger")
-    if marks[1] != FORMAT:
-        raise InvalidFile(path, f"has the format {marks[1]}; known is {FORMAT}")
-    if whole != "ok":
-        raise InvalidFile(path, f"is damaged ({whole})")
+    if version != FORMAT:
+        raise InvalidFile(path, f"has the format {version}; known is {FORMAT}")
+    if integrity != "ok":
+        raise InvalidFile(path, f"is damaged ({integrity})")
 
 
 def _create(path: Path) -> None:
-    """Make an empty ledger beside the path, then give it its name, unless another has it by now."""
+    """Create an empty ledger beside the path and rename it, unless the name is taken by now."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    # The mode is set at creation: only the user may ever read what was spent and the secrets.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with closing(_opened(f"{draft.absolute().as_uri()}?mode=rw")) as connection:
+        with closing(_connect(f"{draft.absolute().as_uri()}?mode=rw")) as connection:
             connection.executescript(SCHEMA)
         name_once(draft, path)
     except FileExistsError:
-        pass
+        pass  # Another process was faster; its ledger is opened next.
     finally:
         draft.unlink(missing_ok=True)
-    _write_out(path.parent)
+    _sync_folder(path.parent)
 
 
-def _write_out(folder: Path) -> None:
-    """Let the folder outlast a power cut too, where the system can do that."""
+def _sync_folder(folder: Path) -> None:
+    """Write the folder to disk, where the system can: the new name must outlast a power cut too."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""The operator's side: a token in hand, one request at a time."""
+"""The operator's client: requests with a token to the routes of a collector's operator."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
 from unpoison.client.address import Address
-from unpoison.client.responses import Answer, decoded, shown
+from unpoison.client.responses import Response, decode_response, printable_excerpt
 from unpoison.errors import CollectorRefused, CollectorUnreachable, InvalidParameter
 
 TIMEOUT = 120.0
-GOOD = range(200, 300)
+"""Seconds for an answer. Estimates of a large campaign and downloads of its reports take a while,
+and unlike a device an operator is waiting for them."""
+SUCCESS = range(200, 300)
 
 
 class Operator:
-    """Asks a collector on behalf of its operator.
+    """Sends requests to a collector on behalf of its operator.
 
-    Nothing is tried twice by itself: to create a campaign twice would make two.
+    Nothing is retried: to send the creation of a campaign twice could make two. Downloads are not
+    bounded in length: the collector is the operator's own.
 
     >>> Operator("http://collector.example", "token")
     Traceback (most recent call last):
@@ -27,51 +30,55 @@ class Operator:
 
     def __init__(self, collector: str, token: str, *, insecure: bool = False) -> None:
         self.address = Address.trusted(collector, insecure)
+        # The token becomes a header: a line break in it would begin another one.
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidParameter("token", "must be letters, digits and signs", "others")
         self.token = token
 
     def get(self, path: str) -> dict[str, Any]:
         """The JSON object at a path."""
-        return self._object("GET", path)
+        return self._json_object("GET", path)
 
-    def post(self, path: str, body: Any = None) -> dict[str, Any]:
-        """What the collector answers to a JSON object."""
-        return self._object("POST", path, body)
+    def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The JSON object that the collector answers to one."""
+        return self._json_object("POST", path, body)
 
     def delete(self, path: str) -> None:
-        """Delete what is at a path."""
-        self._good("DELETE", path)
+        """Delete the resource at a path."""
+        self._successful("DELETE", path)
 
     def download(self, path: str) -> bytes:
         """The file at a path."""
-        return self._good("GET", path).body
+        return self._successful("GET", path).body
 
-    def _object(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        return decoded(Answer(200, self._good(method, path, body).body))
+    def _json_object(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        # A campaign is created with status 201, which decode_response would refuse.
+        return decode_response(Response(200, self._successful(method, path, body).body))
 
-    def _good(self, method: str, path: str, body: Any = None) -> Answer:
-        """An answer that is no refusal."""
+    def _successful(self, method: str, path: str, body: dict[str, Any] | None = None) -> Response:
+        """A response with a status of success; any other is an error."""
         try:
-            answer = self._asked(method, path, body)
+            response = self._send(method, path, body)
         except (OSError, HTTPException) as fault:
-            reason = shown(fault) or type(fault).__name__
+            reason = printable_excerpt(fault) or type(fault).__name__
             raise CollectorUnreachable(str(self.address), 1, reason) from None
-        if answer.status not in GOOD:
-            decoded(answer)
-            raise CollectorRefused(answer.status, "unknown", "an answer that makes no sense")
-        return answer
+        if response.status not in SUCCESS:
+            decode_response(response)
+            raise CollectorRefused(response.status, "unknown", "an answer that makes no sense")
+        return response
 
-    def _asked(self, method: str, path: str, body: Any) -> Answer:
+    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Response:
         headers = {"Authorization": f"Bearer {self.token}"}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:
             headers["Content-Type"] = "application/json"
-        kind = HTTPSConnection if self.address.secure else HTTPConnection
-        connection = kind(self.address.host, self.address.port, timeout=TIMEOUT)
+        connection_class = HTTPSConnection if self.address.secure else HTTPConnection
+        connection = connection_class(self.address.host, self.address.port, timeout=TIMEOUT)
         try:
             connection.request(method, self.address.prefix + path, data, headers)
             with connection.getresponse() as response:
-                return Answer(response.status, response.read())
+                return Response(response.status, response.read())
         finally:
             connection.close()

@@ -1,4 +1,4 @@
-"""What a device allows, whatever the collector says."""
+"""What the user of a device allows, whatever a collector asks for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.plan.form import category_names, number
 
 MIN_CATEGORIES = 2
+"""One category has nothing to report; no plan has fewer than two."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Policy:
     >>> policy = Policy(low=0, high=10)
     >>> policy.max_epsilon, policy.lifetime_epsilon
     (1.0, 8.0)
-    >>> policy.place(7), policy.place(12.5)
+    >>> policy.encode(7), policy.encode(12.5)
     (7.0, 10.0)
-    >>> Policy(categories=("tea", "coffee")).place("coffee")
+    >>> Policy(categories=("tea", "coffee")).encode("coffee")
     1.0
     """
 
@@ -37,7 +38,7 @@ class Policy:
     max_epsilon: float = 1.0
     """The most that one campaign may spend."""
     lifetime_epsilon: float = 8.0
-    """The most that all campaigns together may spend."""
+    """The most that all campaigns together may spend: budgets of one user add up."""
 
     def __post_init__(self) -> None:
         for name in ("max_epsilon", "lifetime_epsilon"):
@@ -49,10 +50,10 @@ class Policy:
         else:
             self._check_categories()
 
-    def place(self, value: object) -> float:
-        """A number within the range, or the number of a category; faults do not repeat the value.
+    def encode(self, value: object) -> float:
+        """A number clamped to the range, or the index of a category; errors never repeat the value.
 
-        >>> Policy(low=0, high=10).place(float("nan"))
+        >>> Policy(low=0, high=10).encode(float("nan"))
         Traceback (most recent call last):
             ...
         unpoison.errors.InvalidParameter: value must be a finite number; received not a number
@@ -64,7 +65,7 @@ class Policy:
         return float(self.categories.index(value))
 
     def _clamped(self, value: object) -> float:
-        number = _float(value)
+        number = _nearest_float(value)
         if not math.isfinite(number):
             kind = "not a number" if math.isnan(number) else "an infinity"
             raise InvalidParameter("value", "must be a finite number", kind)
@@ -73,7 +74,7 @@ class Policy:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The range; of categories, their first and last number."""
+        """The range; of categories, their first and last index."""
         if self.low is None or self.high is None:
             return 0.0, float(len(self.categories or ()) - 1)
         return self.low, self.high
@@ -84,6 +85,7 @@ class Policy:
             raise InvalidParameter("policy", "needs low and high, or categories", received)
         self._set_number("low")
         self._set_number("high")
+        # The width must be finite too, or no value could be normalised by it.
         if not 0 < self.high - self.low < math.inf:
             rule = "must be below high, by a finite difference"
             raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
@@ -95,7 +97,7 @@ class Policy:
         object.__setattr__(self, "categories", names)
         if len(names) < MIN_CATEGORIES:
             raise InvalidParameter("categories", f"must be at least {MIN_CATEGORIES}", len(names))
-        repeated = [name for name, times in Counter(names).items() if times > 1]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
 
@@ -103,8 +105,9 @@ class Policy:
         object.__setattr__(self, name, number(vars(self), name))
 
 
-def _float(value: object) -> float:
-    """The nearest float, also of whole numbers beyond all floats; NaN for what is no number."""
+def _nearest_float(value: object) -> float:
+    """The nearest finite float, also of integers beyond all floats; NaN for what is no number."""
+    # bool is a Real, but True is more likely a mistake than the value 1.
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:

@@ -1,4 +1,9 @@
-"""Requests to a collector over HTTP: one kept connection, bounded in size, number and time."""
+"""Requests to a collector over HTTP: one kept connection, bounded in size, number and time.
+
+A collector is not trusted, and a device has other things to do: however slow, endless or malformed
+an answer is, `Transport.exchange` returns or fails within `Retries.patience`, having read at most
+`MAX_RECEIVED` bytes an attempt.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,12 @@ from http.client import (
     IncompleteRead,
     RemoteDisconnected,
 )
+from socket import socket
 from typing import Any, Protocol
 
 from unpoison.client.address import Address
-from unpoison.client.responses import MAX_ANSWER, Answer, shown
-from unpoison.client.retries import RETRIED, Retries, retry_after
+from unpoison.client.responses import MAX_RESPONSE_BYTES, Response, printable_excerpt
+from unpoison.client.retries import RETRIED_STATUSES, Retries, retry_after_seconds
 from unpoison.errors import (
     CollectorNotTrusted,
     CollectorUnreachable,
@@ -26,22 +32,29 @@ from unpoison.errors import (
 )
 
 TIMEOUT = 10.0
-PIECE = 2**16
-MAX_RECEIVED = 2 * MAX_ANSWER
-"""The most bytes that are received for an answer: its body, and whatever stands around it."""
-STALE = (RemoteDisconnected, ConnectionError)
-"""What it looks like when a collector has closed a connection that was kept."""
+"""Seconds for each step of an attempt (to connect, to send, every read): a sixth of the default
+patience, so that a connection that hangs leaves time for others."""
+READ_BYTES = 2**16
+"""Bytes of a body that are read at a time, so that an endless one is noticed early."""
+MAX_RECEIVED = 2 * MAX_RESPONSE_BYTES
+"""The most bytes that are received for an answer: its body, and headers, chunk sizes and endless
+interim responses around it, which the bound on the body does not see."""
+STALE_CONNECTION_ERRORS = (RemoteDisconnected, ConnectionError)
+"""How a kept connection fails that the collector has closed meanwhile."""
 
 
 class Exchange(Protocol):
-    """Anything that takes a request to a collector and brings an answer back."""
+    """Anything that sends a request to a collector and returns its response."""
 
-    def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """Send a request as often as it takes; a path begins with /v1."""
+    def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send a request, again if need be; a path begins with /v1."""
 
 
 class Transport:
-    """Asks a collector over HTTP, again if need be, always with the identical request.
+    """HTTP client of one collector, which retries with the identical request.
+
+    An answer can be lost after the collector has counted the report. Because a retry has the same
+    bytes, the collector recognises it, and whoever watches learns nothing from a second request.
 
     Redirects are not followed, and certificates are checked. Without TLS only this machine is
     spoken to, unless `insecure` says that tickets and invites may travel in the clear. One thread
@@ -70,18 +83,19 @@ class Transport:
         self._connection: HTTPConnection | None = None
         self._deadline = 0.0
 
-    def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """The collector's answer, good or bad; an error if there is none in time."""
+    def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """The collector's response, good or bad; an error if there is none in time."""
         self._deadline = self.clock() + self.retries.patience
-        attempt = 0
+        attempts = 0
         while True:
-            answer, fault = self._attempt(method, path, body)
-            if answer is not None and answer.status not in RETRIED:
-                return answer
-            wait = self.retries.wait(attempt, answer.retry_after if answer else None)
-            attempt += 1
-            if attempt >= self.retries.attempts or self.clock() + wait > self._deadline:
-                raise CollectorUnreachable(str(self.address), attempt, fault)
+            response, problem = self._attempt(method, path, body)
+            if response is not None and response.status not in RETRIED_STATUSES:
+                return response
+            wait = self.retries.wait(attempts, response.retry_after if response else None)
+            attempts += 1
+            # A wait beyond the deadline is not cut short: the collector asked to be left alone.
+            if attempts >= self.retries.attempts or self.clock() + wait > self._deadline:
+                raise CollectorUnreachable(str(self.address), attempts, problem)
             self.sleep(wait)
 
     def close(self) -> None:
@@ -96,79 +110,86 @@ class Transport:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _attempt(self, method: str, path: str, body: bytes | None) -> tuple[Answer | None, str]:
-        """An answer, or what was in its way; a stale connection is replaced at once."""
-        kept = self._connection is not None
+    def _attempt(self, method: str, path: str, body: bytes | None) -> tuple[Response | None, str]:
+        """A response or None, and what to say of it if this is the last attempt."""
+        was_kept = self._connection is not None
         try:
             try:
-                answer = self._once(method, path, body)
-            except STALE:
-                if not kept:
+                response = self._send_once(method, path, body)
+            except STALE_CONNECTION_ERRORS:
+                # A collector closes idle connections. That is no fault of it, and costs no wait.
+                if not was_kept:
                     raise
                 self.close()
-                answer = self._once(method, path, body)
+                response = self._send_once(method, path, body)
         except BaseException as fault:
+            # Also after an interrupt: the rest of an answer must not be taken for the next one.
             self.close()
-            return None, _told(fault)
-        return answer, _asked(answer)
+            return None, _retriable_problem(fault)
+        return response, _status_problem(response)
 
-    def _once(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _send_once(self, method: str, path: str, body: bytes | None) -> Response:
         connection = self._connected()
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         connection.request(method, self.address.prefix + path, body, headers)
-        with connection.getresponse() as response:
-            later = retry_after(response.headers.get("Retry-After"))
-            answer = Answer(response.status, _body(response), later)
-        if response.will_close:
+        with connection.getresponse() as http_response:
+            wait = retry_after_seconds(http_response.headers.get("Retry-After"))
+            response = Response(http_response.status, _read_body(http_response), wait)
+        if http_response.will_close:
             self.close()
-        return answer
+        return response
 
     def _connected(self) -> HTTPConnection:
         if self._connection is None:
-            self._connection = self._new()
+            self._connection = self._new_connection()
             self._connection.connect()
-        self._connection.sock.settimeout(self._left())
+        self._connection.sock.settimeout(self._step_seconds())
         return self._connection
 
-    def _new(self) -> HTTPConnection:
-        host, port, timeout = self.address.host, self.address.port, self._left()
+    def _new_connection(self) -> HTTPConnection:
+        host, port, timeout = self.address.host, self.address.port, self._step_seconds()
         connection: Any
         if self.address.secure:
             self.context = self.context or ssl.create_default_context()
             connection = HTTPSConnection(host, port, timeout=timeout, context=self.context)
         else:
             connection = HTTPConnection(host, port, timeout=timeout)
-        connection.response_class = self._response
+        connection.response_class = self._bounded_response
         return connection  # type: ignore[no-any-return]
 
-    def _response(self, sock: Any, *arguments: Any, **options: Any) -> HTTPResponse:
-        """A response that is read until the deadline only, however slowly it drips."""
+    def _bounded_response(self, sock: socket, *arguments: Any, **options: Any) -> HTTPResponse:
+        """An HTTPResponse whose bytes, headers included, are bounded in number and time.
+
+        A socket's timeout alone does not do it: it begins anew with every byte that drips in.
+        """
         response = HTTPResponse(sock, *arguments, **options)
-        response.fp = io.BufferedReader(_Timed(response.fp.detach(), sock, self._left))
+        response.fp = io.BufferedReader(
+            _BoundedSocketReader(response.fp.detach(), sock, self._step_seconds)
+        )
         return response
 
-    def _left(self) -> float:
-        """How long the next step may take."""
-        left = min(self.timeout, self._deadline - self.clock())
-        if left <= 0:
+    def _step_seconds(self) -> float:
+        """How long the next step may take: the timeout, or what is left until the deadline."""
+        seconds = min(self.timeout, self._deadline - self.clock())
+        if seconds <= 0:
             raise TimeoutError("timed out")
-        return left
+        return seconds
 
 
-class _Timed(io.RawIOBase):
-    """The bytes of a socket, not too many, each piece of which has as long as is left."""
+class _BoundedSocketReader(io.RawIOBase):
+    """The bytes of a socket, at most `MAX_RECEIVED`, each read with its own timeout."""
 
-    def __init__(self, raw: Any, sock: Any, left: Callable[[], float]) -> None:
-        self.raw, self.sock, self.left = raw, sock, left
+    def __init__(self, raw: Any, sock: socket, step_seconds: Callable[[], float]) -> None:
+        self.raw, self.sock, self.step_seconds = raw, sock, step_seconds
         self.received = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self.sock.settimeout(self.left())
+        self.sock.settimeout(self.step_seconds())
         count = int(self.raw.readinto(buffer) or 0)
         self.received += count
         if self.received > MAX_RECEIVED:
@@ -180,29 +201,31 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-def _body(response: HTTPResponse) -> bytes:
+def _read_body(response: HTTPResponse) -> bytes:
     body = bytearray()
-    while piece := response.read(PIECE):
-        body += piece
-        if len(body) > MAX_ANSWER:
-            raise CollectorNotTrusted(f"the answer is longer than {MAX_ANSWER} bytes")
+    while chunk := response.read(READ_BYTES):
+        body += chunk
+        if len(body) > MAX_RESPONSE_BYTES:
+            raise CollectorNotTrusted(f"the answer is longer than {MAX_RESPONSE_BYTES} bytes")
+    # http.client takes an early end for the end when it is read in pieces.
     if response.length:
         raise IncompleteRead(b"", response.length)
     return bytes(body)
 
 
-def _asked(answer: Answer) -> str:
-    """What an answer says that is none, for whoever gives up."""
-    later = "" if answer.retry_after is None else f", come back in {answer.retry_after:g} s"
-    return f"status {answer.status}{later}"
+def _status_problem(response: Response) -> str:
+    """The status of a response and its Retry-After, for the error of the last attempt."""
+    later = "" if response.retry_after is None else f", come back in {response.retry_after:g} s"
+    return f"status {response.status}{later}"
 
 
-def _told(fault: BaseException) -> str:
-    """What is wrong with a connection; what no retry can mend is an error."""
+def _retriable_problem(fault: BaseException) -> str:
+    """What went wrong with a connection in a few words; raises what no retry can mend."""
     if isinstance(fault, ssl.SSLCertVerificationError):
         raise CollectorNotTrusted(f"the certificate is not valid: {fault.verify_message}") from None
     if isinstance(fault, OSError | IncompleteRead):
-        return shown(getattr(fault, "strerror", None) or fault) or type(fault).__name__
+        problem = printable_excerpt(getattr(fault, "strerror", None) or fault)
+        return problem or type(fault).__name__
     if isinstance(fault, HTTPException | ValueError) and not isinstance(fault, UnpoisonError):
         raise CollectorNotTrusted(f"the answer is not HTTP ({type(fault).__name__})") from None
     raise fault

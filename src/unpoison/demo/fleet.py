@@ -13,15 +13,15 @@ import numpy as np
 
 from unpoison.attacks import parse_attack
 from unpoison.client import (
-    Answer,
     Device,
     Draw,
     Enrolment,
     Exchange,
     Ledger,
     Policy,
+    Response,
     Transport,
-    decoded,
+    decode_response,
     submission,
 )
 from unpoison.errors import CollectorRefused
@@ -43,7 +43,7 @@ class Gateway:
     ...     asked = 0
     ...     def exchange(self, method, path, body=None):
     ...         self.asked += 1
-    ...         return Answer(200, b"{}")
+    ...         return Response(200, b"{}")
     >>> collector = Collector()
     >>> gateway = Gateway(collector)
     >>> for _ in range(3):
@@ -54,9 +54,9 @@ class Gateway:
 
     def __init__(self, transport: Exchange) -> None:
         self.transport = transport
-        self.known: dict[str, Answer] = {}
+        self.known: dict[str, Response] = {}
 
-    def exchange(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
         """Ask the collector, but for what was read before."""
         if method != "GET":
             return self.transport.exchange(method, path, body)
@@ -67,7 +67,8 @@ class Gateway:
     def send(self, campaign: str, submissions: Sequence[dict[str, Any]]) -> None:
         """Hand in what devices have drawn; a refusal of any of it is an error."""
         body = json.dumps({"submissions": list(submissions)}).encode()
-        answer = decoded(self.exchange("POST", f"/v1/campaigns/{campaign}/reports/batch", body))
+        path = f"/v1/campaigns/{campaign}/reports/batch"
+        answer = decode_response(self.exchange("POST", path, body))
         for result in answer["results"]:
             if result["status"] != "accepted":
                 raise CollectorRefused(200, result["error"]["code"], result["error"]["message"])

@@ -1,4 +1,4 @@
-"""The plan that a collector offers: parsed within bounds, and only if a device can follow it."""
+"""The plan that a collector offers: parsed within bounds, and taken only if a device may use it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from functools import lru_cache
 from typing import Any
 
 from unpoison.client.policy import Policy
-from unpoison.client.responses import shown
+from unpoison.client.responses import printable_excerpt
 from unpoison.errors import BudgetExceeded, CollectorNotTrusted
 from unpoison.mechanisms.exact import exact
 from unpoison.plan import Plan
 
-MAX_PARTS = 64
-"""The most tiers, and groups in a list of them: more would only keep a device busy."""
-REMEMBERED = 8
+MAX_LIST = 64
+"""The most tiers, and the most groups of a tier. Halving the largest epsilon that a plan may have
+down to the smallest gives 19 groups; a longer list would only keep a device busy."""
+CACHED_PLANS = 8
+"""Parsed plans that are kept. Parsing takes about ten times as long as drawing a report, and a
+process that simulates many devices is offered the same plan every time."""
 
 
 def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
@@ -29,8 +32,9 @@ def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
         ...
     unpoison.errors.CollectorNotTrusted: the plan is for values in [0, 10], the policy for [0, 20]
     """
-    _check_size(keys)
-    plan = _parsed(_text(keys))
+    # Before the plan is parsed: parsing is what a long list would make expensive.
+    _check_list_lengths(keys)
+    plan = _parsed_plan(_canonical_text(keys))
     if plan.categories != policy.categories:
         raise CollectorNotTrusted("the plan's categories are not exactly the policy's")
     if plan.bounds != policy.bounds:
@@ -39,8 +43,10 @@ def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
     return plan
 
 
-def chosen_tier(plan: Plan, left: Fraction, limit: str) -> int:
-    """The tier with the largest budget that does not exceed what is left, to the last digit.
+def chosen_tier(plan: Plan, remaining: Fraction, limit: str) -> int:
+    """The tier with the largest budget that does not exceed what remains, compared exactly.
+
+    `limit` names the setting of the policy that `remaining` comes from, for the error.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1, tiers=[{"epsilon": 0.3}])
     >>> chosen_tier(plan, Fraction(1), "max_epsilon"), chosen_tier(plan, Fraction("0.3"), "")
@@ -51,26 +57,29 @@ def chosen_tier(plan: Plan, left: Fraction, limit: str) -> int:
     unpoison.errors.BudgetExceeded: max_epsilon leaves epsilon 0.2, and the report needs 0.3
     """
     budgets = [exact(tier.epsilon) for tier in plan.all_tiers]
-    allowed = [budget for budget in budgets if budget <= left]
-    if not allowed:
-        raise BudgetExceeded(limit, min(budgets), left)
-    return budgets.index(max(allowed))
+    affordable = [budget for budget in budgets if budget <= remaining]
+    if not affordable:
+        raise BudgetExceeded(limit, min(budgets), remaining)
+    return budgets.index(max(affordable))
 
 
-def _text(keys: dict[str, Any]) -> str:
+def _canonical_text(keys: dict[str, Any]) -> str:
+    """The plan's keys as sorted JSON: hashable, so that it can be the key of a cache."""
     try:
         return json.dumps(keys, sort_keys=True)
     except RecursionError:
         raise CollectorNotTrusted("the plan is nested too deeply") from None
 
 
-@lru_cache(REMEMBERED)
-def _parsed(text: str) -> Plan:
-    """A plan of an integer mechanism; that each tier keeps to its budget is what a Plan checks."""
+@lru_cache(CACHED_PLANS)
+def _parsed_plan(text: str) -> Plan:
+    """A plan of integer mechanisms; a Plan checks itself that no tier exceeds its budget."""
     try:
         plan = Plan.from_dict(json.loads(text))
     except Exception as fault:
-        raise CollectorNotTrusted(f"the plan is not valid: {shown(fault)}") from None
+        # Whatever a hostile plan breaks in the parser, the fault is the collector's.
+        raise CollectorNotTrusted(f"the plan is not valid: {printable_excerpt(fault)}") from None
+    # Floating-point noise leaks the value in its low bits, so that epsilon would not hold.
     if not all(hasattr(mechanism, "integer") for mechanism in plan.group_mechanisms):
         raise CollectorNotTrusted(
             f"the plan's mechanism {plan.mechanism} is not one for devices, which draw integers"
@@ -78,9 +87,10 @@ def _parsed(text: str) -> Plan:
     return plan
 
 
-def _check_size(keys: dict[str, Any]) -> None:
+def _check_list_lengths(keys: dict[str, Any]) -> None:
     tiers = keys.get("tiers", [])
-    parts = [keys, *tiers[: MAX_PARTS + 1]] if isinstance(tiers, list) else [keys]
-    groups = [part.get("groups", []) for part in parts if isinstance(part, dict)]
-    if any(isinstance(each, list) and len(each) > MAX_PARTS for each in [tiers, *groups]):
-        raise CollectorNotTrusted(f"the plan has more than {MAX_PARTS} tiers, or groups in one")
+    tier_forms = [keys, *tiers[: MAX_LIST + 1]] if isinstance(tiers, list) else [keys]
+    group_lists = [tier.get("groups", []) for tier in tier_forms if isinstance(tier, dict)]
+    lists = [entry for entry in (tiers, *group_lists) if isinstance(entry, list)]
+    if any(len(entries) > MAX_LIST for entries in lists):
+        raise CollectorNotTrusted(f"the plan has more than {MAX_LIST} tiers, or groups in one")
