@@ -81,14 +81,19 @@ def _checked_ticket_text(body: dict[str, Any]) -> str:
 
 
 def _checked_groups(assignments: Sequence[Any], plan: Plan, tier: int) -> tuple[int, ...]:
-    """One group of the tier, or in the baseline both, each with the plan's number of reports."""
+    """The groups of one user of the tier, each with the plan's number of reports.
+
+    The collector chooses which group of the tier a user is in, and nothing else: how many groups
+    that means, and which, follows from the plan.
+    """
     tier_groups = plan.tier_groups(tier)
-    if len(assignments) != (len(tier_groups) if plan.protocol == "baseline" else 1):
+    if len(assignments) != len(plan.groups_of_user(tier_groups[0])):
         raise CollectorNotTrusted(
             f"the ticket is for {len(assignments)} groups, not as {plan.protocol}"
         )
     groups = tuple(_checked_group(assignment, plan) for assignment in assignments)
-    if len(set(groups)) < len(groups) or not set(groups) <= set(tier_groups):
+    # Compared as lists, so that a group that is named twice does not pass.
+    if groups[0] not in tier_groups or sorted(groups) != sorted(plan.groups_of_user(groups[0])):
         raise CollectorNotTrusted(f"the ticket's groups are not those of tier {tier}")
     return groups
 

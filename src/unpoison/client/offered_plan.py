@@ -80,7 +80,7 @@ def _parsed_plan(text: str) -> Plan:
         # Whatever a hostile plan breaks in the parser, the fault is the collector's.
         raise CollectorNotTrusted(f"the plan is not valid: {printable_excerpt(fault)}") from None
     # Floating-point noise leaks the value in its low bits, so that epsilon would not hold.
-    if not all(hasattr(mechanism, "integer") for mechanism in plan.group_mechanisms):
+    if not all(mechanism.for_devices for mechanism in plan.group_mechanisms):
         raise CollectorNotTrusted(
             f"the plan's mechanism {plan.mechanism} is not one for devices, which draw integers"
         )
