@@ -173,15 +173,19 @@ def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
 
     >>> import signal
     >>> from tempfile import TemporaryDirectory
-    >>> def stop(address: str, parts: Prepared) -> None:
+    >>> from threading import Thread
+    >>> from urllib.request import urlopen
+    >>> def stop_once_it_answers(address: str) -> None:
+    ...     urlopen(f"{address}/healthz").close()
+    ...     os.kill(os.getpid(), signal.SIGINT)
+    >>> def told(address: str, parts: Prepared) -> None:
     ...     print(address.startswith("http://127.0.0.1:"))
-    ...     signal.setitimer(signal.ITIMER_REAL, 0.5)
+    ...     Thread(target=stop_once_it_answers, args=(address,)).start()
     >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    >>> before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     >>> with TemporaryDirectory() as folder:
     ...     settings = Settings.load(database=f"{folder}/reports.db", port=0, log_level="error")
     ...     try:
-    ...         run(settings, stop)
+    ...         run(settings, told)
     ...     except KeyboardInterrupt:
     ...         print("stopped")
     True
