@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Command
-from support.running_collectors import Here, collector_here
+from support.running_collectors import InProcessCollector, in_process_collector
 from unpoison import Plan, Summary
 from unpoison.cli.campaign import TOKEN
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
-    with collector_here(tmp_path_factory.mktemp("collector")) as here:
-        yield here
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollector]:
+    with in_process_collector(tmp_path_factory.mktemp("collector")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
-def settled(tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def settled(tmp_path: Path, server: InProcessCollector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(TOKEN, here.token)
-    monkeypatch.setenv("UNPOISON_COLLECTOR", here.url)
+    monkeypatch.setenv(TOKEN, server.token)
+    monkeypatch.setenv("UNPOISON_COLLECTOR", server.url)
     Plan.new("piecewise-integer", 1.0, 0.5, low=0, high=10).save("plan.json")
 
 
@@ -34,12 +34,14 @@ def created(unpoison: Command, *options: str) -> str:
     return str(told.json["id"])
 
 
-def test_a_campaign_from_creation_to_deletion(unpoison: Command, here: Here) -> None:
+def test_a_campaign_from_creation_to_deletion(
+    unpoison: Command, server: InProcessCollector
+) -> None:
     identity = created(unpoison, "--min-users", "1", "--closes-at", "2999-12-31")
     assert unpoison.done("campaign", "open", identity, "--json").json["state"] == "open"
     codes = unpoison.done("campaign", "invite", identity, "-n", "3", "--days", "2").out.split()
     assert len(set(codes)) == 3
-    report = ("report", here.url, identity, "--low", "0", "--high", "10", "--value", "4")
+    report = ("report", server.url, identity, "--low", "0", "--high", "10", "--value", "4")
     unpoison.done(*report, "--invite", codes[0], "--ledger", "ledger.db")
     shown = unpoison.done("campaign", "show", identity).out
     assert identity in shown
@@ -58,7 +60,9 @@ def test_a_campaign_from_creation_to_deletion(unpoison: Command, here: Here) -> 
     assert "not-found" in unpoison.refused("campaign", "show", identity)
 
 
-def test_the_counts_can_be_estimated_and_merged(unpoison: Command, here: Here) -> None:
+def test_the_counts_can_be_estimated_and_merged(
+    unpoison: Command, server: InProcessCollector
+) -> None:
     identity = created(unpoison, "--open")
     unpoison.done("campaign", "export", identity, "-o", "a.summary")
     unpoison.done("merge", "a.summary", "a.summary", "-o", "both.summary")
@@ -74,11 +78,11 @@ def test_a_changed_mechanism_is_told(unpoison: Command) -> None:
 
 
 def test_the_token_can_be_in_a_file(
-    unpoison: Command, here: Here, monkeypatch: pytest.MonkeyPatch
+    unpoison: Command, server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(TOKEN)
     assert TOKEN in unpoison.refused("campaign", "list")
-    Path("token").write_text(f"{here.token}\n")
+    Path("token").write_text(f"{server.token}\n")
     assert "campaigns" in unpoison.done("campaign", "list", "--json", "--token-file", "token").json
 
 

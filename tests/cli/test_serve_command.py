@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.command_line import Command
-from support.running_collectors import collector_here, eventually, spawned
+from support.running_collectors import eventually, in_process_collector, spawn_collector
 from unpoison.collector.service.keys import KeyFile
 from unpoison.collector.settings import PREFIX, Settings
 from unpoison.collector.storage.database import Database, database_url
@@ -112,8 +112,8 @@ def test_a_file_of_another_program_is_left_alone(unpoison: Command) -> None:
 
 
 def test_what_is_stored_is_for_its_owner_alone(tmp_path: Path) -> None:
-    with collector_here(tmp_path) as here:
-        here.campaign()
+    with in_process_collector(tmp_path) as server:
+        server.create_campaign()
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
         assert set(modes.values()) == {0o600}, modes
 
@@ -205,19 +205,19 @@ def answers(url: str) -> bool:
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, unpoison: Command) -> None:
-    with collector_here(tmp_path) as here:
-        assert "must be free" in unpoison.refused("serve", "--port", here.port)
+    with in_process_collector(tmp_path) as server:
+        assert "must be free" in unpoison.refused("serve", "--port", server.port)
 
 
 def test_health_metrics_and_description(tmp_path: Path) -> None:
-    with collector_here(tmp_path) as here:
-        assert here.ask("GET", "/healthz").json == {"status": "ok"}
-        assert here.ask("GET", "/readyz").json == {"status": "ok"}
-        campaign = here.campaign()
-        device = campaign.enrolled()
+    with in_process_collector(tmp_path) as server:
+        assert server.request("GET", "/healthz").json == {"status": "ok"}
+        assert server.request("GET", "/readyz").json == {"status": "ok"}
+        campaign = server.create_campaign()
+        device = campaign.enrol_device()
         campaign.submit(device.body())
         campaign.submit(device.body([8] * device.reports))
-        text = here.ask("GET", "/metrics").body.decode()
+        text = server.request("GET", "/metrics").body.decode()
         for line in (
             "unpoison_submissions_accepted_total 1.0",
             "unpoison_enrolments_total 1.0",
@@ -227,8 +227,8 @@ def test_health_metrics_and_description(tmp_path: Path) -> None:
             assert line in text
         route = 'route="/v1/campaigns/{campaign}/reports",status="409"'
         assert f"unpoison_request_seconds_count{{{route}}} 1.0" in text
-        described = here.ask("GET", "/openapi.json").json
-        assert "ErrorBody" in described["components"]["schemas"]
+        description = server.request("GET", "/openapi.json").json
+        assert "ErrorBody" in description["components"]["schemas"]
 
 
 def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
@@ -238,12 +238,12 @@ def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
         kept = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
-            server = spawned(tmp_path, token, **environment)
+            server = spawn_collector(tmp_path, token, **environment)
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-        campaign = server.campaign()
-        device = campaign.enrolled()
+        campaign = server.create_campaign()
+        device = campaign.enrol_device()
         campaign.submit(device.body([4001] * device.reports))
         campaign.submit(device.body([-4002] * device.reports))
         assert server.stop() == 0
@@ -253,11 +253,11 @@ def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
     assert {"request"} <= {event["event"] for event in events}
     assert any(event.get("status") == 422 for event in events)
     text = "\n".join(lines)
-    secrets = [token, device.device, device.invite, device.ticket["ticket"], "4001", "4002"]
+    secrets = [token, device.secret, device.invite, device.ticket["ticket"], "4001", "4002"]
     assert not any(str(secret) in text for secret in secrets)
 
 
 def test_metrics_are_what_prometheus_expects(tmp_path: Path) -> None:
-    with collector_here(tmp_path) as here:
-        answer = here.ask("GET", "/metrics")
+    with in_process_collector(tmp_path) as server:
+        answer = server.request("GET", "/metrics")
         assert answer.headers["content-type"].startswith("text/plain")

@@ -12,8 +12,20 @@ from typing import Any
 
 import pytest
 
-from support.raw_http import PATIENT, campaign_fixture, counts, described, here_fixture, refused
-from support.running_collectors import CampaignFace, Here, Reply, collector_here
+from support.raw_http import (
+    NO_RATE_LIMITS,
+    assert_refused,
+    campaign_fixture,
+    openapi_paths,
+    server_fixture,
+    stored_counts,
+)
+from support.running_collectors import (
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    in_process_collector,
+)
 from unpoison.collector.campaigns.tickets import device_mark
 from unpoison.collector.credentials import hashed, is_one_of
 from unpoison.collector.storage.operator_tokens import add_operator, forget_operators
@@ -27,7 +39,7 @@ FOR_ALL = {
     ("get", "/readyz"),
     ("get", "/metrics"),
 }
-"""What needs no token. Whatever else is described must ask for one, the day it is added too."""
+"""What needs no token. Every other described route must ask for one, new routes too."""
 READS = {
     "/v1/campaigns",
     "/v1/campaigns/{campaign}/status",
@@ -45,36 +57,36 @@ BODIES: dict[str, dict[str, Any]] = {
 Route = tuple[str, str]
 Pair = tuple[Any, Any]
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
 ROUTES: list[Route] = [
     (method, path)
-    for path, methods in described().items()
+    for path, methods in openapi_paths().items()
     for method in methods
     if (method, path) not in FOR_ALL
 ]
 
 
 def ask(
-    campaign: CampaignFace, route: Route, query: str = "", name: str | None = None, **rest: Any
+    campaign: RunningCampaign, route: Route, query: str = "", name: str | None = None, **rest: Any
 ) -> Reply:
     method, path = route
     named = path.replace("{campaign}", name or campaign.id) + query
     body = BODIES.get(path) if method == "post" else None
-    return campaign.face.ask(method.upper(), named, body, **rest)
+    return campaign.server.request(method.upper(), named, body, **rest)
 
 
-def state(campaign: CampaignFace) -> tuple[object, ...]:
+def state(campaign: RunningCampaign) -> tuple[object, ...]:
     """What an operator could have changed."""
-    listed = campaign.face.operator.get("/v1/campaigns")["campaigns"]
+    listed = campaign.server.operator.get("/v1/campaigns")["campaigns"]
     told = campaign.status()
-    return len(listed), told["state"], told["closes_at"], told["invites"], counts(campaign)
+    return len(listed), told["state"], told["closes_at"], told["invites"], stored_counts(campaign)
 
 
 @pytest.fixture
-def _nothing_changes(campaign: CampaignFace) -> Iterator[None]:
+def _nothing_changes(campaign: RunningCampaign) -> Iterator[None]:
     before = state(campaign)
     yield
     assert state(campaign) == before
@@ -91,36 +103,38 @@ def test_there_are_routes_for_operators() -> None:
 
 @unchanged
 @routes
-def test_an_operator_has_the_token(here: Here, campaign: CampaignFace, route: Route) -> None:
-    basic = base64.b64encode(f"operator:{here.token}".encode()).decode()
-    kept = hashed(here.token)
+def test_an_operator_has_the_token(
+    server: InProcessCollector, campaign: RunningCampaign, route: Route
+) -> None:
+    basic = base64.b64encode(f"operator:{server.token}".encode()).decode()
+    kept = hashed(server.token)
     claims: dict[str, dict[str, Any]] = {
         "none": {},
         "wrong": {"token": secrets.token_hex(32)},
         "empty": {"token": ""},
-        "shorter": {"token": here.token[:-1]},
-        "longer": {"token": f"{here.token}0"},
-        "upper case": {"token": here.token.upper() + "A"},
+        "shorter": {"token": server.token[:-1]},
+        "longer": {"token": f"{server.token}0"},
+        "upper case": {"token": server.token.upper() + "A"},
         "its hash": {"token": kept.hex()},
-        "twice": {"token": f"{here.token} {here.token}"},
-        "in the query": {"query": f"?token={here.token}&access_token={here.token}"},
+        "twice": {"token": f"{server.token} {server.token}"},
+        "in the query": {"query": f"?token={server.token}&access_token={server.token}"},
         "as a password": {"headers": {"Authorization": f"Basic {basic}"}},
-        "bare": {"headers": {"Authorization": here.token}},
-        "as another kind": {"headers": {"Authorization": f"Token {here.token}"}},
-        "as a cookie": {"headers": {"Cookie": f"token={here.token}; session={here.token}"}},
-        "as a key": {"headers": {"X-Api-Key": here.token, "X-Token": here.token}},
+        "bare": {"headers": {"Authorization": server.token}},
+        "as another kind": {"headers": {"Authorization": f"Token {server.token}"}},
+        "as a cookie": {"headers": {"Cookie": f"token={server.token}; session={server.token}"}},
+        "as a key": {"headers": {"X-Api-Key": server.token, "X-Token": server.token}},
     }
     for claim, keys in claims.items():
         reply = ask(campaign, route, **keys)
         assert (reply.status, reply.code) == (401, "unauthorized"), claim
         assert reply.headers["www-authenticate"] == "Bearer"
     unknown = ask(campaign, route, name="000000000000")
-    refused(unknown, 401, "unauthorized")
+    assert_refused(unknown, 401, "unauthorized")
 
 
 @routes
-def test_with_the_token_there_is_no_such_refusal(here: Here, route: Route) -> None:
-    reply = ask(here.campaign(min_users=1000), route, token=here.token)
+def test_with_the_token_there_is_no_such_refusal(server: InProcessCollector, route: Route) -> None:
+    reply = ask(server.create_campaign(min_users=1000), route, token=server.token)
     assert reply.status not in (401, 403, 404, 422), reply
 
 
@@ -128,20 +142,20 @@ def test_with_the_token_there_is_no_such_refusal(here: Here, route: Route) -> No
 def test_a_public_collector_lets_all_read_and_nobody_else_write(
     tmp_path: Path, public: bool
 ) -> None:
-    with collector_here(tmp_path, public=public, **PATIENT) as here:
-        campaign = here.campaign(min_users=1000)
+    with in_process_collector(tmp_path, public=public, **NO_RATE_LIMITS) as server:
+        campaign = server.create_campaign(min_users=1000)
         before = state(campaign)
         for route in ROUTES:
             reply = ask(campaign, route)
             if public and route[0] == "get" and route[1] in READS:
                 assert reply.status in (200, 409), (route, reply)
             else:
-                refused(reply, 401, "unauthorized")
+                assert_refused(reply, 401, "unauthorized")
         assert state(campaign) == before
 
 
 def test_the_description_says_what_needs_a_token() -> None:
-    paths = described()
+    paths = openapi_paths()
     for method, path in ROUTES:
         assert paths[path][method]["security"] == [{"HTTPBearer": []}], path
     for method, path in FOR_ALL:
@@ -149,12 +163,14 @@ def test_the_description_says_what_needs_a_token() -> None:
 
 
 def test_a_token_can_be_taken_away(tmp_path: Path) -> None:
-    with collector_here(tmp_path, **PATIENT) as here:
-        assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
-        with here.collector.database.writing() as connection:
+    with in_process_collector(tmp_path, **NO_RATE_LIMITS) as server:
+        assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
+        with server.collector.database.writing() as connection:
             assert forget_operators(connection) == 1
-        here.collector.recent.forget()
-        refused(here.ask("GET", "/v1/campaigns", token=here.token), 401, "unauthorized")
+        server.collector.recent.forget()
+        assert_refused(
+            server.request("GET", "/v1/campaigns", token=server.token), 401, "unauthorized"
+        )
 
 
 @pytest.fixture
@@ -183,39 +199,41 @@ def test_a_token_is_compared_with_every_hash_whichever_it_is(
 
 
 def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
-    settings = {"operator_token": secrets.token_hex(32), **PATIENT}
-    with collector_here(tmp_path, **settings) as here:
-        with here.collector.database.writing() as connection:
+    settings = {"operator_token": secrets.token_hex(32), **NO_RATE_LIMITS}
+    with in_process_collector(tmp_path, **settings) as server:
+        with server.collector.database.writing() as connection:
             tokens = [add_operator(connection, now=0) for _ in range(2)]
-        here.collector.recent.forget()
+        server.collector.recent.forget()
         known = [*tokens, str(settings["operator_token"])]
         for token in [*known, secrets.token_hex(32)]:
             compared.clear()
-            reply = here.ask("GET", "/v1/campaigns", token=token)
+            reply = server.request("GET", "/v1/campaigns", token=token)
             assert reply.status == (200 if token in known else 401)
             assert {one for one, _ in compared} == {hashed(token)}
             assert sorted(other for _, other in compared) == sorted(map(hashed, known))
 
 
 def test_tickets_and_their_devices_are_compared_so_too(
-    campaign: CampaignFace, compared: list[Pair]
+    campaign: RunningCampaign, compared: list[Pair]
 ) -> None:
-    device = campaign.enrolled()
+    device = campaign.enrol_device()
     compared.clear()
     assert campaign.submit(device.body()).status == 200
     (signature, expected), *marks = compared
     assert signature == expected
     assert len(signature) == 32
-    assert marks == [(device_mark(device.device),) * 2]
+    assert marks == [(device_mark(device.secret),) * 2]
 
 
-def test_only_hashes_of_secrets_are_kept(here: Here, campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
-    path = Path(str(here.collector.database.url.database))
+def test_only_hashes_of_secrets_are_kept(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
+    device = campaign.enrol_device()
+    path = Path(str(server.collector.database.url.database))
     files = [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("wal", "shm"))]
     kept = b"".join(file.read_bytes() for file in files if file.exists())
-    assert hashed(here.token) in kept
-    for secret in (here.token, str(device.invite), device.device, device.ticket["ticket"]):
+    assert hashed(server.token) in kept
+    for secret in (server.token, str(device.invite), device.secret, device.ticket["ticket"]):
         assert secret.encode() not in kept
         if re.fullmatch("[0-9a-f]+", secret):
             assert bytes.fromhex(secret) not in kept

@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from support.raw_http import PATIENT, described, here_fixture, refused
-from support.running_collectors import SHORT, Here, Reply
+from support.raw_http import NO_RATE_LIMITS, assert_refused, openapi_paths, server_fixture
+from support.running_collectors import SMALL_PLAN, InProcessCollector, Reply
 from unpoison.plan.form import KEYS
 
 CHECKS = [
@@ -36,15 +36,15 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-ROUTES = [(method.upper(), path) for path, methods in described().items() for method in methods]
+ROUTES = [(method.upper(), path) for path, methods in openapi_paths().items() for method in methods]
 FEW_INVITES = 20
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 
 
 @pytest.fixture(scope="module")
-def description(here: Here) -> BaseSchema:
-    return schemathesis.openapi.from_url(f"{here.url}/openapi.json")
+def description(server: InProcessCollector) -> BaseSchema:
+    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def tried(
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 def test_whatever_is_asked_is_answered_as_described(
-    here: Here,
+    server: InProcessCollector,
     description: BaseSchema,
     session: requests.Session,
     route: tuple[str, str],
@@ -87,7 +87,10 @@ def test_whatever_is_asked_is_answered_as_described(
 ) -> None:
     method, path = route
     operation = description[path][method]
-    campaign, token = here.campaign(access="open"), {"Authorization": f"Bearer {here.token}"}
+    campaign, token = (
+        server.create_campaign(access="open"),
+        {"Authorization": f"Bearer {server.token}"},
+    )
     found: Counter[int] = Counter()
 
     def run(case: Case[Any]) -> None:
@@ -124,14 +127,14 @@ ANYTHING = st.recursive(
 @bounded(150)
 @given(keys=st.dictionaries(st.sampled_from(KEYS), ANYTHING, min_size=1, max_size=3))
 def ask_for(make: Callable[[dict[str, Any]], Reply], keys: dict[str, Any]) -> None:
-    reply = make({**SHORT, **keys})
+    reply = make({**SMALL_PLAN, **keys})
     if reply.status != 201:
-        refused(reply, 422, "invalid-plan")
+        assert_refused(reply, 422, "invalid-plan")
 
 
-def test_any_plan_makes_a_campaign_or_is_refused(here: Here) -> None:
+def test_any_plan_makes_a_campaign_or_is_refused(server: InProcessCollector) -> None:
     def make(plan: dict[str, Any]) -> Reply:
-        return here.post("/v1/campaigns", {"name": "Odd", "plan": plan}, token=here.token)
+        return server.post("/v1/campaigns", {"name": "Odd", "plan": plan}, token=server.token)
 
     ask_for(make)
 
@@ -151,28 +154,30 @@ def test_any_plan_makes_a_campaign_or_is_refused(here: Here) -> None:
         True,
     ],
 )
-def test_an_end_is_a_moment_that_can_be_told(here: Here, closes_at: object) -> None:
+def test_an_end_is_a_moment_that_can_be_told(server: InProcessCollector, closes_at: object) -> None:
     """A campaign whose end has no text would be in the way of all others."""
-    campaign = here.campaign()
-    body = {"name": "Long", "plan": SHORT, "closes_at": closes_at}
+    campaign = server.create_campaign()
+    body = {"name": "Long", "plan": SMALL_PLAN, "closes_at": closes_at}
     for path in ("/v1/campaigns", f"{campaign.path}/extend"):
         given_body = body if path == "/v1/campaigns" else {"closes_at": closes_at}
-        reply = here.post(path, given_body, token=here.token)
-        refused(reply, 422, "invalid-request")
+        reply = server.post(path, given_body, token=server.token)
+        assert_refused(reply, 422, "invalid-request")
         assert reply.json["error"]["field"] == "closes_at"
-    assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
+    assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
     assert campaign.status()["closes_at"] is None
 
 
-def test_a_far_end_is_fine(here: Here) -> None:
+def test_a_far_end_is_fine(server: InProcessCollector) -> None:
     far = "9998-12-31T23:59:59Z"
-    campaign = here.campaign(closes_at=far)
+    campaign = server.create_campaign(closes_at=far)
     assert campaign.status()["closes_at"] == far
 
 
 @pytest.mark.parametrize("days", ["3", True, 0, -1, 3651, float("nan"), float("inf"), [3]])
-def test_days_are_a_number_of_days(here: Here, days: object) -> None:
-    campaign = here.campaign()
+def test_days_are_a_number_of_days(server: InProcessCollector, days: object) -> None:
+    campaign = server.create_campaign()
     body = {"count": 1, "days": days}
-    refused(here.post(f"{campaign.path}/invites", body, token=here.token), 422, "invalid-request")
+    assert_refused(
+        server.post(f"{campaign.path}/invites", body, token=server.token), 422, "invalid-request"
+    )
     assert campaign.status()["invites"] == {"issued": 0, "used": 0}

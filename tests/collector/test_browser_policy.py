@@ -9,14 +9,19 @@ from collections.abc import Iterator
 import pytest
 
 from support.raw_http import (
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
-    counts,
-    here_fixture,
-    nothing_counted,
-    refused,
+    server_fixture,
+    stored_counts,
 )
-from support.running_collectors import CampaignFace, Here, Reply, collector_here
+from support.running_collectors import (
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    in_process_collector,
+)
 
 FRIEND = "https://pages.example"
 STRANGERS = (
@@ -38,15 +43,15 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
 @pytest.fixture(scope="module")
-def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollector]:
     """A collector that one website's pages may report to."""
     folder = tmp_path_factory.mktemp("friendly")
-    with collector_here(folder, allowed_origins=[FRIEND], **PATIENT) as found:
+    with in_process_collector(folder, allowed_origins=[FRIEND], **NO_RATE_LIMITS) as found:
         yield found
 
 
@@ -56,39 +61,43 @@ def allowed(reply: Reply) -> dict[str, str]:
     return {name.removeprefix("access-control-"): reply.headers[name] for name in names}
 
 
-def preflight(here: Here, path: str, origin: str, method: str, headers: str = "") -> Reply:
+def preflight(
+    server: InProcessCollector, path: str, origin: str, method: str, headers: str = ""
+) -> Reply:
     asked = {"Origin": origin, "Access-Control-Request-Method": method}
     named = {"Access-Control-Request-Headers": headers} if headers else {}
-    return here.ask("OPTIONS", path, headers={**asked, **named})
+    return server.request("OPTIONS", path, headers={**asked, **named})
 
 
-def device_routes(campaign: CampaignFace) -> list[tuple[str, str]]:
+def device_routes(campaign: RunningCampaign) -> list[tuple[str, str]]:
     posts = ("tickets", "reports", "reports/batch")
     return [("GET", campaign.path), *(("POST", f"{campaign.path}/{each}") for each in posts)]
 
 
-def test_no_other_origin_is_allowed_by_default(here: Here, campaign: CampaignFace) -> None:
+def test_no_other_origin_is_allowed_by_default(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
     paths = ["/", "/v1/campaigns", "/static/page.css", "/client.js", "/nothing", "/openapi.json"]
     for origin in (FRIEND, *STRANGERS):
         for path in [*paths, campaign.path]:
-            assert allowed(here.ask("GET", path, headers={"Origin": origin})) == {}
+            assert allowed(server.request("GET", path, headers={"Origin": origin})) == {}
         for method, path in device_routes(campaign):
-            reply = preflight(here, path, origin, method, "content-type")
-            refused(reply, 405, "method-not-allowed")
+            reply = preflight(server, path, origin, method, "content-type")
+            assert_refused(reply, 405, "method-not-allowed")
             assert allowed(reply) == {}
 
 
-def test_a_friend_may_use_the_routes_of_devices(friendly: Here) -> None:
-    campaign = friendly.campaign()
+def test_a_friend_may_use_the_routes_of_devices(friendly: InProcessCollector) -> None:
+    campaign = friendly.create_campaign()
     origin = {"Origin": FRIEND}
-    told = friendly.ask("GET", campaign.path, headers=origin)
+    told = friendly.request("GET", campaign.path, headers=origin)
     assert (told.status, allowed(told)) == (200, READABLE)
     assert "origin" in told.headers["vary"].lower()
-    device = campaign.enrolled()
+    device = campaign.enrol_device()
     reply = campaign.submit(device.body(), headers=origin)
     assert (reply.status, allowed(reply)) == (200, READABLE)
     reply = campaign.submit(device.body([]), headers=origin)
-    refused(reply, 422, "wrong-number-of-values")
+    assert_refused(reply, 422, "wrong-number-of-values")
     assert allowed(reply) == READABLE
     for method, path in device_routes(campaign):
         reply = preflight(friendly, path, FRIEND, method, "content-type")
@@ -98,21 +107,21 @@ def test_a_friend_may_use_the_routes_of_devices(friendly: Here) -> None:
 
 
 @pytest.mark.parametrize("origin", STRANGERS)
-def test_a_stranger_is_not_taken_for_a_friend(friendly: Here, origin: str) -> None:
-    campaign = friendly.campaign()
+def test_a_stranger_is_not_taken_for_a_friend(friendly: InProcessCollector, origin: str) -> None:
+    campaign = friendly.create_campaign()
     for method, path in device_routes(campaign):
         reply = preflight(friendly, path, origin, method, "content-type")
         assert "allow-origin" not in allowed(reply)
         assert reply.status >= 400
-        reply = friendly.ask(method, path, headers={"Origin": origin})
+        reply = friendly.request(method, path, headers={"Origin": origin})
         assert "allow-origin" not in allowed(reply)
 
 
 @pytest.mark.parametrize(
     "headers", ["authorization", "Authorization", "content-type, AUTHORIZATION"]
 )
-def test_no_other_page_may_send_a_token(friendly: Here, headers: str) -> None:
-    campaign = friendly.campaign()
+def test_no_other_page_may_send_a_token(friendly: InProcessCollector, headers: str) -> None:
+    campaign = friendly.create_campaign()
     for path in ("/v1/campaigns", f"{campaign.path}/close", campaign.path):
         for method in ("GET", "POST"):
             reply = preflight(friendly, path, FRIEND, method, headers)
@@ -121,19 +130,19 @@ def test_no_other_page_may_send_a_token(friendly: Here, headers: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
-def test_no_other_page_may_use_other_methods(friendly: Here, method: str) -> None:
-    campaign = friendly.campaign()
+def test_no_other_page_may_use_other_methods(friendly: InProcessCollector, method: str) -> None:
+    campaign = friendly.create_campaign()
     reply = preflight(friendly, campaign.path, FRIEND, method, "content-type")
     assert reply.status == 400
     assert method not in allowed(reply).get("allow-methods", "")
 
 
-def test_credentials_are_never_allowed(friendly: Here) -> None:
-    campaign = friendly.campaign()
+def test_credentials_are_never_allowed(friendly: InProcessCollector) -> None:
+    campaign = friendly.create_campaign()
     for method, path in device_routes(campaign):
         for reply in (
             preflight(friendly, path, FRIEND, method, "content-type"),
-            friendly.ask(method, path, headers={"Origin": FRIEND, "Cookie": "a=b"}),
+            friendly.request(method, path, headers={"Origin": FRIEND, "Cookie": "a=b"}),
         ):
             assert "allow-credentials" not in allowed(reply)
             assert allowed(reply).get("allow-origin") != "*"
@@ -142,55 +151,57 @@ def test_credentials_are_never_allowed(friendly: Here) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
 )
-def test_a_simple_request_from_another_page_does_nothing(friendly: Here, kind: str) -> None:
+def test_a_simple_request_from_another_page_does_nothing(
+    friendly: InProcessCollector, kind: str
+) -> None:
     """Browsers send these three kinds without asking first."""
-    campaign = friendly.campaign()
-    device = campaign.enrolled()
+    campaign = friendly.create_campaign()
+    device = campaign.enrol_device()
     for origin in (FRIEND, "https://evil.example"):
         headers = {"Origin": origin, "Content-Type": kind}
-        with nothing_counted(campaign):
+        with assert_nothing_counted(campaign):
             reply = campaign.submit(json.dumps(device.body()).encode(), headers=headers)
-            refused(reply, 415, "unsupported-media-type")
+            assert_refused(reply, 415, "unsupported-media-type")
             assert allowed(reply).get("allow-origin") == (FRIEND if origin == FRIEND else None)
-    assert counts(campaign).submissions == 0
+    assert stored_counts(campaign).submissions == 0
 
 
-def answers(here: Here, campaign: CampaignFace) -> dict[str, Reply]:
+def answers(server: InProcessCollector, campaign: RunningCampaign) -> dict[str, Reply]:
     """One answer of every kind."""
-    device = campaign.enrolled()
+    device = campaign.enrol_device()
     text = {"Content-Type": "text/plain"}
     return {
-        "page": here.ask("GET", "/"),
-        "campaign page": here.ask("GET", f"/campaigns/{campaign.id}"),
-        "report page": here.ask("GET", f"/campaigns/{campaign.id}/report"),
-        "no page": here.ask("GET", "/campaigns/none"),
-        "static": here.ask("GET", "/static/page.css"),
-        "no static": here.ask("GET", "/static/none.css"),
-        "client": here.ask("GET", "/client.js"),
-        "description": here.ask("GET", "/openapi.json"),
-        "health": here.ask("GET", "/healthz"),
-        "metrics": here.ask("GET", "/metrics"),
-        "campaign": here.ask("GET", campaign.path),
-        "list": here.ask("GET", "/v1/campaigns", token=here.token),
-        "summary": here.ask("GET", f"{campaign.path}/summary", token=here.token),
-        "export": here.ask("GET", f"{campaign.path}/export", token=here.token),
+        "page": server.request("GET", "/"),
+        "campaign page": server.request("GET", f"/campaigns/{campaign.id}"),
+        "report page": server.request("GET", f"/campaigns/{campaign.id}/report"),
+        "no page": server.request("GET", "/campaigns/none"),
+        "static": server.request("GET", "/static/page.css"),
+        "no static": server.request("GET", "/static/none.css"),
+        "client": server.request("GET", "/client.js"),
+        "description": server.request("GET", "/openapi.json"),
+        "health": server.request("GET", "/healthz"),
+        "metrics": server.request("GET", "/metrics"),
+        "campaign": server.request("GET", campaign.path),
+        "list": server.request("GET", "/v1/campaigns", token=server.token),
+        "summary": server.request("GET", f"{campaign.path}/summary", token=server.token),
+        "export": server.request("GET", f"{campaign.path}/export", token=server.token),
         "accepted": campaign.submit(device.body()),
-        "refused": campaign.submit(device.body([])),
+        "assert_refused": campaign.submit(device.body([])),
         "no json": campaign.submit(b"{"),
-        "unauthorized": here.ask("GET", "/v1/campaigns"),
-        "not found": here.ask("GET", "/nothing"),
-        "wrong method": here.ask("PUT", "/v1/campaigns"),
+        "unauthorized": server.request("GET", "/v1/campaigns"),
+        "not found": server.request("GET", "/nothing"),
+        "wrong method": server.request("PUT", "/v1/campaigns"),
         "wrong type": campaign.submit(device.body(), headers=text),
-        "too large": here.ask("POST", "/", headers={"Content-Length": "9999999"}),
-        "no request": here.ask("FETCH", "/"),
-        "head": here.ask("HEAD", "/static/page.css"),
+        "too large": server.request("POST", "/", headers={"Content-Length": "9999999"}),
+        "no request": server.request("FETCH", "/"),
+        "head": server.request("HEAD", "/static/page.css"),
     }
 
 
 def test_every_answer_has_the_headers_that_keep_browsers_safe(
-    here: Here, campaign: CampaignFace
+    server: InProcessCollector, campaign: RunningCampaign
 ) -> None:
-    for kind, reply in answers(here, campaign).items():
+    for kind, reply in answers(server, campaign).items():
         told = reply.headers
         assert told["content-security-policy"] == POLICY, kind
         assert told["x-content-type-options"] == "nosniff", kind
@@ -203,35 +214,37 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(
 
 
 def test_a_fault_within_has_them_too(
-    here: Here, campaign: CampaignFace, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, campaign: RunningCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("the secret reason")
 
-    monkeypatch.setattr(here.collector, "summary", fails)
-    reply = here.ask("GET", f"{campaign.path}/summary", token=here.token)
-    refused(reply, 500, "internal")
+    monkeypatch.setattr(server.collector, "summary", fails)
+    reply = server.request("GET", f"{campaign.path}/summary", token=server.token)
+    assert_refused(reply, 500, "internal")
     assert reply.headers["content-security-policy"] == POLICY
     assert b"secret" not in reply.body
 
 
-def test_nothing_sets_a_cookie(here: Here, friendly: Here) -> None:
-    for face in (here, friendly):
-        for kind, reply in answers(face, face.campaign()).items():
+def test_nothing_sets_a_cookie(server: InProcessCollector, friendly: InProcessCollector) -> None:
+    for face in (server, friendly):
+        for kind, reply in answers(face, face.create_campaign()).items():
             assert "set-cookie" not in reply.headers, kind
 
 
-def test_downloads_are_downloads(here: Here, campaign: CampaignFace) -> None:
+def test_downloads_are_downloads(server: InProcessCollector, campaign: RunningCampaign) -> None:
     for kind in ("summary", "export"):
-        reply = here.ask("GET", f"{campaign.path}/{kind}", token=here.token)
+        reply = server.request("GET", f"{campaign.path}/{kind}", token=server.token)
         told = reply.headers["content-disposition"]
         assert re.fullmatch(r'attachment; filename="[0-9a-z]{12}\.(summary|zip)"', told)
 
 
 @pytest.mark.parametrize("page", ["/", "/campaigns/{id}", "/campaigns/{id}/report"])
-def test_pages_keep_to_their_own_policy(here: Here, campaign: CampaignFace, page: str) -> None:
+def test_pages_keep_to_their_own_policy(
+    server: InProcessCollector, campaign: RunningCampaign, page: str
+) -> None:
     """No script, style or handler within the page, and nothing from elsewhere."""
-    shown = here.ask("GET", page.format(id=campaign.id)).body.decode()
+    shown = server.request("GET", page.format(id=campaign.id)).body.decode()
     assert "<script" in shown
     assert not re.findall(r"<script(?![^>]*\bsrc=\"/)", shown)
     assert not re.findall(r"<style|\sstyle=|\son[a-z]+=", shown)

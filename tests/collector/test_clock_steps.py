@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 
-from support.concurrent_devices import Crew
-from support.database_audit import books
-from support.running_collectors import CampaignFace, Here, collector_here, eventually
+from support.concurrent_devices import DeviceFleet
+from support.database_audit import read_campaign_rows
+from support.running_collectors import (
+    InProcessCollector,
+    RunningCampaign,
+    eventually,
+    in_process_collector,
+)
 from unpoison.collector.clock import iso
 
 DAY = 86400
@@ -23,121 +28,126 @@ STEPS = (-400 * DAY, -3600, -1, 0, 1, 3600, 6 * DAY)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Here]:
-    with collector_here(tmp_path, guesses_per_minute=60) as found:
+def server(tmp_path: Path) -> Iterator[InProcessCollector]:
+    with in_process_collector(tmp_path, guesses_per_minute=60) as found:
         yield found
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_reports_are_stored_at_once_whatever_the_clock_says(here: Here, step: int) -> None:
-    campaign = here.campaign()
-    first, second = campaign.enrolled(), campaign.enrolled()
-    here.clock.step = step
+def test_reports_are_stored_at_once_whatever_the_clock_says(
+    server: InProcessCollector, step: int
+) -> None:
+    campaign = server.create_campaign()
+    first, second = campaign.enrol_device(), campaign.enrol_device()
+    server.clock.step = step
     started = time.monotonic()
     assert campaign.submit(first.body()).status == 200
-    here.clock.step = 0
+    server.clock.step = 0
     assert campaign.submit(second.body()).status == 200
     assert campaign.submit(first.body()).status == 200
     assert time.monotonic() - started < 5
-    found = books(str(here.collector.database.url.database), campaign.id)
-    found.check()
+    found = read_campaign_rows(str(server.collector.database.url.database), campaign.id)
+    found.assert_consistent()
     assert len(found.cells) == 2
 
 
-def test_a_ticket_is_valid_for_as_long_as_the_wall_clock_says(here: Here) -> None:
-    campaign = here.campaign()
-    devices = [campaign.enrolled() for _ in range(4)]
-    here.clock.step = LIFETIME - 60
+def test_a_ticket_is_valid_for_as_long_as_the_wall_clock_says(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
+    devices = [campaign.enrol_device() for _ in range(4)]
+    server.clock.step = LIFETIME - 60
     assert campaign.submit(devices[0].body()).status == 200
-    here.clock.step = LIFETIME + 60
+    server.clock.step = LIFETIME + 60
     assert campaign.submit(devices[1].body()).code == "ticket-expired"
-    here.clock.step = -30 * DAY
+    server.clock.step = -30 * DAY
     assert campaign.submit(devices[1].body()).status == 200
-    here.clock.step = 0
+    server.clock.step = 0
     assert campaign.submit(devices[2].body()).status == 200
-    here.clock.step = LIFETIME + 60
+    server.clock.step = LIFETIME + 60
     assert campaign.submit(devices[3].body()).code == "ticket-expired"
 
 
-def asked_again(campaign: CampaignFace, device: Any) -> dict[str, Any]:
-    reply = campaign.enrol(device=device.device, invite=device.invite)
+def asked_again(campaign: RunningCampaign, device: Any) -> dict[str, Any]:
+    reply = campaign.request_ticket(device=device.secret, invite=device.invite)
     assert reply.status == 200
     found: dict[str, Any] = reply.json
     return found
 
 
-def test_a_device_that_asks_again_gets_its_seat_at_any_time(here: Here) -> None:
-    campaign = here.campaign()
-    device = campaign.enrolled()
+def test_a_device_that_asks_again_gets_its_seat_at_any_time(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
+    device = campaign.enrol_device()
     for step in STEPS:
-        here.clock.step = step
+        server.clock.step = step
         assert asked_again(campaign, device) == device.ticket
-    here.clock.step = LIFETIME + 60
+    server.clock.step = LIFETIME + 60
     renewed = asked_again(campaign, device)
     assert renewed["groups"] == device.ticket["groups"]
     assert renewed["expires_at"] > device.ticket["expires_at"]
     body = {**device.body(), "ticket": renewed["ticket"]}
     assert campaign.submit(body).status == 200
-    here.clock.step = 0
+    server.clock.step = 0
     assert campaign.submit(device.body()).status == 200, "the same submission, with both tickets"
     eventually(lambda: campaign.status()["submissions"] == 1)
     assert campaign.status()["enrolled"] == 1
 
 
-def test_an_invite_is_valid_for_as_long_as_the_wall_clock_says(here: Here) -> None:
-    campaign = here.campaign()
-    made = here.operator.post(f"{campaign.path}/invites", {"count": 1, "days": 1})
+def test_an_invite_is_valid_for_as_long_as_the_wall_clock_says(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
+    made = server.operator.post(f"{campaign.path}/invites", {"count": 1, "days": 1})
     wish = {"device": secrets.token_hex(32), "invite": made["invites"][0]}
-    here.clock.step = DAY + 60
-    assert campaign.enrol(**wish).code == "invalid-invite"
-    here.clock.step = -DAY
-    assert campaign.enrol(**wish).status == 200
-    here.clock.step = DAY + 60
-    assert campaign.enrol(**wish).status == 200, "who came in time keeps the seat"
+    server.clock.step = DAY + 60
+    assert campaign.request_ticket(**wish).code == "invalid-invite"
+    server.clock.step = -DAY
+    assert campaign.request_ticket(**wish).status == 200
+    server.clock.step = DAY + 60
+    assert campaign.request_ticket(**wish).status == 200, "who came in time keeps the seat"
 
 
-def test_a_campaign_that_has_reached_its_end_stays_closed(here: Here) -> None:
-    campaign = here.campaign(closes_at=iso(here.clock.now() + 3600))
-    device = campaign.enrolled()
-    here.clock.step = 3700
+def test_a_campaign_that_has_reached_its_end_stays_closed(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(closes_at=iso(server.clock.now() + 3600))
+    device = campaign.enrol_device()
+    server.clock.step = 3700
     assert campaign.submit(device.body()).code == "campaign-not-open"
-    assert campaign.enrol(device=device.device, invite=device.invite).code == "campaign-not-open"
+    assert (
+        campaign.request_ticket(device=device.secret, invite=device.invite).code
+        == "campaign-not-open"
+    )
     eventually(lambda: campaign.status()["state"] == "closed")
     for step in (0, -DAY):
-        here.clock.step = step
+        server.clock.step = step
         assert campaign.submit(device.body()).code == "campaign-not-open"
-        assert campaign.enrol(device=device.device, invite=device.invite).status == 409
-    assert here.operator.post(f"{campaign.path}/open")["state"] == "open"
+        assert campaign.request_ticket(device=device.secret, invite=device.invite).status == 409
+    assert server.operator.post(f"{campaign.path}/open")["state"] == "open"
     assert campaign.submit(device.body()).status == 200
 
 
 @pytest.mark.parametrize("step", [-400 * DAY, 400 * DAY])
-def test_limits_do_not_look_at_the_wall_clock(here: Here, step: int) -> None:
-    campaign = here.campaign()
+def test_limits_do_not_look_at_the_wall_clock(server: InProcessCollector, step: int) -> None:
+    campaign = server.create_campaign()
 
     def guess() -> int:
-        return campaign.enrol(device=secrets.token_hex(32), invite="a guess").status
+        return campaign.request_ticket(device=secrets.token_hex(32), invite="a guess").status
 
     statuses = [guess() for _ in range(70)]
     assert set(statuses) == {403, 429}
-    here.clock.step = step
+    server.clock.step = step
     assert 429 in {guess() for _ in range(20)}
     eventually(lambda: guess() == 403, 5)
 
 
-def test_estimates_and_activity_go_on_after_a_step_back(here: Here) -> None:
-    crew = Crew(here.campaign(), Random(1), most=72)
-    campaign = crew.campaign
+def test_estimates_and_activity_go_on_after_a_step_back(server: InProcessCollector) -> None:
+    fleet = DeviceFleet(server.create_campaign(), Random(1), most=72)
+    campaign = fleet.campaign
     for step in (0, -DAY, DAY):
-        here.clock.step = step
-        crew.volley(24)
-        crew.finish()
-        reply = here.ask("GET", f"{campaign.path}/estimate", token=here.token)
+        server.clock.step = step
+        fleet.add_devices(24)
+        fleet.finish()
+        reply = server.request("GET", f"{campaign.path}/estimate", token=server.token)
         assert reply.status == 200
-    here.clock.step = 0
+    server.clock.step = 0
     eventually(lambda: len(campaign.status()["estimates"]) == 3)
     status = campaign.status()
-    assert sum(each["submissions"] for each in status["activity"]) == 72
-    assert [each["users"] for each in status["estimates"]] == [24, 48, 72]
-    times = [each["at"] for each in status["activity"]]
+    assert sum(minute["submissions"] for minute in status["activity"]) == 72
+    assert [estimate["users"] for estimate in status["estimates"]] == [24, 48, 72]
+    times = [minute["at"] for minute in status["activity"]]
     assert times == sorted(times)

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from support.raw_http import (
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
-    counts,
-    here_fixture,
-    nothing_counted,
-    refused,
+    server_fixture,
+    stored_counts,
 )
-from support.running_collectors import SHORT, CampaignFace, Here, SteppedClock
+from support.running_collectors import SMALL_PLAN, InProcessCollector, RunningCampaign, SteppedClock
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.enrolment import Enrol, Seat, enrol_all
 from unpoison.collector.campaigns.invites import issue_invites
@@ -30,10 +30,10 @@ from unpoison.collector.campaigns.temporary import scratch_campaign
 from unpoison.collector.credentials import hashed
 
 DAY = 86400
-TIERS = {**SHORT, "min_epsilon": 0.5, "tiers": [{"epsilon": 0.5, "min_epsilon": 0.125}]}
-BASELINE = {**SHORT, "protocol": "baseline", "tiers": [{"epsilon": 0.5, "min_epsilon": 0.25}]}
+TIERS = {**SMALL_PLAN, "min_epsilon": 0.5, "tiers": [{"epsilon": 0.5, "min_epsilon": 0.125}]}
+BASELINE = {**SMALL_PLAN, "protocol": "baseline", "tiers": [{"epsilon": 0.5, "min_epsilon": 0.25}]}
 UNEQUAL = {
-    **SHORT,
+    **SMALL_PLAN,
     "groups": [
         {"epsilon": 1.0, "reports": 1, "share": 0.5},
         {"epsilon": 0.5, "reports": 2, "share": 0.25},
@@ -41,120 +41,128 @@ UNEQUAL = {
     ],
 }
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
 @pytest.fixture
-def clock(here: Here) -> Iterator[SteppedClock]:
-    yield here.clock
-    here.clock.step = 0
+def clock(server: InProcessCollector) -> Iterator[SteppedClock]:
+    yield server.clock
+    server.clock.step = 0
 
 
-def test_asking_again_gives_the_same_ticket_to_the_byte(campaign: CampaignFace) -> None:
+def test_asking_again_gives_the_same_ticket_to_the_byte(campaign: RunningCampaign) -> None:
     asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
-    first = campaign.enrol(**asked)
+    first = campaign.request_ticket(**asked)
     assert first.status == 200
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         for _ in range(3):
-            assert campaign.enrol(**asked).body == first.body
+            assert campaign.request_ticket(**asked).body == first.body
 
 
-def test_asking_at_the_same_time_gives_the_same_ticket(campaign: CampaignFace) -> None:
+def test_asking_at_the_same_time_gives_the_same_ticket(campaign: RunningCampaign) -> None:
     asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
-    before = counts(campaign)
+    before = stored_counts(campaign)
     with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda _: campaign.enrol(**asked), range(16)))
+        replies = list(pool.map(lambda _: campaign.request_ticket(**asked), range(16)))
     assert {(each.status, each.body) for each in replies} == {(200, replies[0].body)}
-    assert counts(campaign) == before._replace(enrolled=before.enrolled + 1, used=before.used + 1)
+    assert stored_counts(campaign) == before._replace(
+        enrolled=before.enrolled + 1, used=before.used + 1
+    )
 
 
-def test_a_device_cannot_ask_for_another_tier_later(here: Here) -> None:
-    campaign = here.campaign(TIERS)
-    device = campaign.enrolled(tier=1)
-    with nothing_counted(campaign):
+def test_a_device_cannot_ask_for_another_tier_later(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(TIERS)
+    device = campaign.enrol_device(tier=1)
+    with assert_nothing_counted(campaign):
         for tier in (0, 1):
-            again = campaign.enrol(device=device.device, invite=device.invite, tier=tier)
+            again = campaign.request_ticket(device=device.secret, invite=device.invite, tier=tier)
             assert again.json == device.ticket
-        again = campaign.enrol(device=device.device, invite=device.invite, tier=2)
-        refused(again, 422, "unknown-tier")
+        again = campaign.request_ticket(device=device.secret, invite=device.invite, tier=2)
+        assert_refused(again, 422, "unknown-tier")
 
 
-def test_a_used_invite_is_of_no_use_to_another_device(campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
-        stolen = campaign.enrol(device=secrets.token_hex(32), invite=device.invite)
-        refused(stolen, 409, "invite-used")
+def test_a_used_invite_is_of_no_use_to_another_device(campaign: RunningCampaign) -> None:
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
+        stolen = campaign.request_ticket(device=secrets.token_hex(32), invite=device.invite)
+        assert_refused(stolen, 409, "invite-used")
 
 
-def test_of_many_devices_with_one_invite_one_gets_a_ticket(campaign: CampaignFace) -> None:
-    invite, before = campaign.invite(), counts(campaign)
+def test_of_many_devices_with_one_invite_one_gets_a_ticket(campaign: RunningCampaign) -> None:
+    invite, before = campaign.invite(), stored_counts(campaign)
 
     def ask(_: int) -> tuple[int, str]:
-        reply = campaign.enrol(device=secrets.token_hex(32), invite=invite)
+        reply = campaign.request_ticket(device=secrets.token_hex(32), invite=invite)
         return reply.status, "" if reply.status == 200 else reply.code
 
     with ThreadPoolExecutor(16) as pool:
         replies = Counter(pool.map(ask, range(16)))
     assert replies == {(200, ""): 1, (409, "invite-used"): 15}
-    assert counts(campaign) == before._replace(enrolled=before.enrolled + 1, used=before.used + 1)
+    assert stored_counts(campaign) == before._replace(
+        enrolled=before.enrolled + 1, used=before.used + 1
+    )
 
 
 @pytest.mark.parametrize("invite", ["0" * 32, "x", "…", "' OR 1 = 1 --", "\x00", None])
 def test_an_invite_that_was_never_issued_is_none(
-    campaign: CampaignFace, invite: str | None
+    campaign: RunningCampaign, invite: str | None
 ) -> None:
     device = secrets.token_hex(32)
-    with nothing_counted(campaign):
-        refused(campaign.enrol(device=device, invite=invite), 403, "invalid-invite")
+    with assert_nothing_counted(campaign):
+        assert_refused(campaign.request_ticket(device=device, invite=invite), 403, "invalid-invite")
 
 
-def test_without_an_invite_there_is_no_ticket(campaign: CampaignFace) -> None:
-    with nothing_counted(campaign):
-        refused(campaign.enrol(device=secrets.token_hex(32)), 403, "invalid-invite")
+def test_without_an_invite_there_is_no_ticket(campaign: RunningCampaign) -> None:
+    with assert_nothing_counted(campaign):
+        assert_refused(campaign.request_ticket(device=secrets.token_hex(32)), 403, "invalid-invite")
 
 
-def test_an_invite_in_other_letters_is_another_one(campaign: CampaignFace) -> None:
+def test_an_invite_in_other_letters_is_another_one(campaign: RunningCampaign) -> None:
     invite = next(each for each in iter(campaign.invite, None) if each.upper() != each)
     for other in (invite.upper(), f" {invite}", f"{invite}\n", invite[:-1]):
-        with nothing_counted(campaign):
-            reply = campaign.enrol(device=secrets.token_hex(32), invite=other)
-            refused(reply, 403, "invalid-invite")
-    assert campaign.enrol(device=secrets.token_hex(32), invite=invite).status == 200
+        with assert_nothing_counted(campaign):
+            reply = campaign.request_ticket(device=secrets.token_hex(32), invite=other)
+            assert_refused(reply, 403, "invalid-invite")
+    assert campaign.request_ticket(device=secrets.token_hex(32), invite=invite).status == 200
 
 
 def test_an_expired_invite_is_none_but_its_device_keeps_its_ticket(
-    here: Here, campaign: CampaignFace, clock: SteppedClock
+    server: InProcessCollector, campaign: RunningCampaign, clock: SteppedClock
 ) -> None:
     body = {"count": 2, "days": 1}
-    used, late = here.operator.post(f"{campaign.path}/invites", body)["invites"]
+    used, late = server.operator.post(f"{campaign.path}/invites", body)["invites"]
     device = secrets.token_hex(32)
-    ticket = campaign.enrol(device=device, invite=used)
+    ticket = campaign.request_ticket(device=device, invite=used)
     assert ticket.status == 200
     clock.step = DAY
-    with nothing_counted(campaign):
-        assert campaign.enrol(device=device, invite=used).body == ticket.body
-        refused(campaign.enrol(device=secrets.token_hex(32), invite=late), 403, "invalid-invite")
+    with assert_nothing_counted(campaign):
+        assert campaign.request_ticket(device=device, invite=used).body == ticket.body
+        assert_refused(
+            campaign.request_ticket(device=secrets.token_hex(32), invite=late),
+            403,
+            "invalid-invite",
+        )
 
 
 def test_an_invite_to_another_campaign_is_none_and_stays_unspent(
-    here: Here, campaign: CampaignFace
+    server: InProcessCollector, campaign: RunningCampaign
 ) -> None:
-    other = here.campaign()
+    other = server.create_campaign()
     invite = other.invite()
-    with nothing_counted(campaign), nothing_counted(other):
-        reply = campaign.enrol(device=secrets.token_hex(32), invite=invite)
-        refused(reply, 403, "invalid-invite")
-    assert other.enrol(device=secrets.token_hex(32), invite=invite).status == 200
+    with assert_nothing_counted(campaign), assert_nothing_counted(other):
+        reply = campaign.request_ticket(device=secrets.token_hex(32), invite=invite)
+        assert_refused(reply, 403, "invalid-invite")
+    assert other.request_ticket(device=secrets.token_hex(32), invite=invite).status == 200
 
 
 def test_a_device_with_two_invites_has_one_ticket_and_leaves_the_other_invite(
-    campaign: CampaignFace,
+    campaign: RunningCampaign,
 ) -> None:
-    device, spare = campaign.enrolled(), campaign.invite()
-    with nothing_counted(campaign):
-        assert campaign.enrol(device=device.device, invite=spare).json == device.ticket
-    assert campaign.enrol(device=secrets.token_hex(32), invite=spare).status == 200
+    device, spare = campaign.enrol_device(), campaign.invite()
+    with assert_nothing_counted(campaign):
+        assert campaign.request_ticket(device=device.secret, invite=spare).json == device.ticket
+    assert campaign.request_ticket(device=secrets.token_hex(32), invite=spare).status == 200
 
 
 def test_so_it_is_within_one_transaction() -> None:
@@ -171,15 +179,15 @@ def test_so_it_is_within_one_transaction() -> None:
     assert getattr(told[3], "code", None) == "invite-used"
 
 
-def test_a_draft_and_a_closed_campaign_give_no_tickets(here: Here) -> None:
-    campaign = here.campaign(open=False)
+def test_a_draft_and_a_closed_campaign_give_no_tickets(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(open=False)
     invite = campaign.invite()
     asked = {"device": secrets.token_hex(32), "invite": invite}
-    with nothing_counted(campaign):
-        refused(campaign.enrol(**asked), 409, "campaign-not-open")
-        here.operator.post(f"{campaign.path}/open")
-        here.operator.post(f"{campaign.path}/close")
-        refused(campaign.enrol(**asked), 409, "campaign-not-open")
+    with assert_nothing_counted(campaign):
+        assert_refused(campaign.request_ticket(**asked), 409, "campaign-not-open")
+        server.operator.post(f"{campaign.path}/open")
+        server.operator.post(f"{campaign.path}/close")
+        assert_refused(campaign.request_ticket(**asked), 409, "campaign-not-open")
 
 
 @pytest.mark.parametrize(
@@ -198,27 +206,29 @@ def test_a_draft_and_a_closed_campaign_give_no_tickets(here: Here) -> None:
         (7, 422),
     ],
 )
-def test_a_device_is_64_hex_digits(campaign: CampaignFace, device: Any, status_code: int) -> None:
-    before = counts(campaign)
-    reply = campaign.enrol(device=device, invite=campaign.invite())
+def test_a_device_is_64_hex_digits(
+    campaign: RunningCampaign, device: Any, status_code: int
+) -> None:
+    before = stored_counts(campaign)
+    reply = campaign.request_ticket(device=device, invite=campaign.invite())
     assert reply.status == status_code
     if status_code != 200:
         assert (reply.code, reply.json["error"]["field"]) == ("invalid-request", "device")
-        assert counts(campaign) == before
+        assert stored_counts(campaign) == before
 
 
 @pytest.mark.parametrize("tier", [-1, 1001, 2**64, 10**400, "0", 0.0, True, None, [0]])
-def test_a_tier_is_a_whole_number(campaign: CampaignFace, tier: Any) -> None:
-    with nothing_counted(campaign):
+def test_a_tier_is_a_whole_number(campaign: RunningCampaign, tier: Any) -> None:
+    with assert_nothing_counted(campaign):
         asked = {"device": secrets.token_hex(32), "invite": campaign.invite(), "tier": tier}
-        reply = campaign.enrol(**asked)
-    refused(reply, 422, "invalid-request")
+        reply = campaign.request_ticket(**asked)
+    assert_refused(reply, 422, "invalid-request")
     assert reply.json["error"]["field"] == "tier"
 
 
-def groups_of(campaign: CampaignFace, users: int, **keys: Any) -> Iterator[list[int]]:
+def groups_of(campaign: RunningCampaign, users: int, **keys: Any) -> Iterator[list[int]]:
     for _ in range(users):
-        yield [part["group"] for part in campaign.enrolled(**keys).ticket["groups"]]
+        yield [part["group"] for part in campaign.enrol_device(**keys).ticket["groups"]]
 
 
 def balanced(seats: Counter[int], groups: range) -> bool:
@@ -226,8 +236,8 @@ def balanced(seats: Counter[int], groups: range) -> bool:
     return max(found) - min(found) <= 1
 
 
-def test_groups_are_balanced_after_every_enrolment(here: Here) -> None:
-    campaign = here.campaign()
+def test_groups_are_balanced_after_every_enrolment(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     seats: Counter[int] = Counter()
     for groups in groups_of(campaign, 50):
         seats.update(groups)
@@ -237,8 +247,8 @@ def test_groups_are_balanced_after_every_enrolment(here: Here) -> None:
     assert sum(seats.values()) == 50
 
 
-def test_the_groups_of_every_tier_are_balanced_for_themselves(here: Here) -> None:
-    campaign = here.campaign(TIERS)
+def test_the_groups_of_every_tier_are_balanced_for_themselves(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(TIERS)
     seats: Counter[int] = Counter()
     tiers = {0: range(2), 1: range(2, 5)}
     for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
@@ -246,25 +256,27 @@ def test_the_groups_of_every_tier_are_balanced_for_themselves(here: Here) -> Non
         assert set(groups) <= set(tiers[tier])
         seats.update(groups)
         assert all(balanced(seats, each) for each in tiers.values()), seats
-    assert counts(campaign).enrolled == sum(seats.values()) == 50
+    assert stored_counts(campaign).enrolled == sum(seats.values()) == 50
 
 
-def test_in_the_baseline_every_device_is_in_both_groups_of_its_tier(here: Here) -> None:
-    campaign = here.campaign(BASELINE)
+def test_in_the_baseline_every_device_is_in_both_groups_of_its_tier(
+    server: InProcessCollector,
+) -> None:
+    campaign = server.create_campaign(BASELINE)
     seats: Counter[int] = Counter()
     for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
         (groups,) = groups_of(campaign, 1, tier=tier)
         assert groups == [2 * tier, 2 * tier + 1]
         seats.update(groups)
-    assert counts(campaign).enrolled == 50
+    assert stored_counts(campaign).enrolled == 50
     told = campaign.status()["groups"]
     assert [each["enrolled"] for each in told] == [seats[group] for group in range(4)]
 
 
-def test_unequal_shares_hold_in_the_long_run(here: Here) -> None:
+def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None:
     """Within five standard deviations of 2,000 draws."""
-    face = here.campaign(UNEQUAL)
-    with here.collector.database.writing() as connection:
+    face = server.create_campaign(UNEQUAL)
+    with server.collector.database.writing() as connection:
         campaign = Campaigns.find(connection, face.id)
         assert campaign is not None
         codes = issue_invites(connection, face.id, 2000, None, now=0)
@@ -276,11 +288,11 @@ def test_unequal_shares_hold_in_the_long_run(here: Here) -> None:
         assert abs(found[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
 
 
-def test_nobody_can_foresee_a_group(here: Here) -> None:
+def test_nobody_can_foresee_a_group(server: InProcessCollector) -> None:
     """Two campaigns of one plan go different ways, and so do the blocks of each."""
     sequences = []
     for _ in range(2):
-        groups = [found[0] for found in groups_of(here.campaign(), 36)]
+        groups = [found[0] for found in groups_of(server.create_campaign(), 36)]
         blocks = [tuple(groups[start : start + 3]) for start in range(0, 36, 3)]
         assert {tuple(sorted(block)) for block in blocks} == {(0, 1, 2)}
         assert len(set(blocks)) > 1
@@ -288,16 +300,16 @@ def test_nobody_can_foresee_a_group(here: Here) -> None:
     assert sequences[0] != sequences[1]
 
 
-def test_the_secret_of_the_groups_is_told_to_nobody(here: Here) -> None:
-    campaign = here.campaign()
-    device = campaign.enrolled()
-    with here.collector.database.reading() as connection:
+def test_the_secret_of_the_groups_is_told_to_nobody(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
+    device = campaign.enrol_device()
+    with server.collector.database.reading() as connection:
         found = Campaigns.find(connection, campaign.id)
     assert found is not None
     secret = found.assignment_secret
     paths = ["/v1/campaigns", campaign.path, f"{campaign.path}/status"]
-    told = [here.ask("GET", path, token=here.token).body for path in paths]
-    archive = BytesIO(here.operator.download(f"{campaign.path}/export"))
+    told = [server.request("GET", path, token=server.token).body for path in paths]
+    archive = BytesIO(server.operator.download(f"{campaign.path}/export"))
     with zipfile.ZipFile(archive) as files:
         told += [files.read(name) for name in files.namelist()]
     for body in [*told, device.ticket["ticket"].encode()]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.running_collectors import collector_here, eventually
+from support.running_collectors import eventually, in_process_collector
 from unpoison.collector.storage import writer
 
 
@@ -19,10 +19,10 @@ def test_a_database_that_hangs_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(writer, "PATIENCE", 1.0)
     answers_again = threading.Event()
-    with collector_here(tmp_path) as here:
-        campaign = here.campaign()
-        device = campaign.enrolled()
-        writing = here.collector.database.writing
+    with in_process_collector(tmp_path) as server:
+        campaign = server.create_campaign()
+        device = campaign.enrol_device()
+        writing = server.collector.database.writing
 
         @contextmanager
         def hanging() -> Iterator[Any]:
@@ -30,13 +30,13 @@ def test_a_database_that_hangs_is_not_waited_for(
             with writing() as connection:
                 yield connection
 
-        monkeypatch.setattr(here.collector.database, "writing", hanging)
+        monkeypatch.setattr(server.collector.database, "writing", hanging)
         told = campaign.submit(device.body())
         assert (told.status, told.code) == (503, "unavailable")
         assert int(told.headers["retry-after"]) > 0
-        assert here.ask("GET", "/readyz").code == "unavailable"
-        assert here.ask("GET", "/healthz").status == 200
+        assert server.request("GET", "/readyz").code == "unavailable"
+        assert server.request("GET", "/healthz").status == 200
         answers_again.set()
-        eventually(lambda: here.ask("GET", "/readyz").status == 200)
+        eventually(lambda: server.request("GET", "/readyz").status == 200)
         assert campaign.submit(device.body()).status == 200
         eventually(lambda: campaign.status()["submissions"] == 1)

@@ -13,8 +13,14 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import inspect
 
-from support.raw_http import PATIENT, campaign_fixture, here_fixture, nothing_counted, refused
-from support.running_collectors import CampaignFace, Here, Reply
+from support.raw_http import (
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
+    campaign_fixture,
+    server_fixture,
+)
+from support.running_collectors import InProcessCollector, Reply, RunningCampaign
 from unpoison.collector.storage.schema import metadata
 
 SQL = (
@@ -41,18 +47,18 @@ HTML = (
 TEXTS = (*SQL, *HTML)
 NAMED = {text: f"text {number}" for number, text in enumerate(TEXTS)}
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 texts = pytest.mark.parametrize("text", TEXTS, ids=NAMED.values())
 
 
 @pytest.fixture(autouse=True)
-def _tables_stay(here: Here) -> Iterator[None]:
+def _tables_stay(server: InProcessCollector) -> Iterator[None]:
     """Whatever a test sends, all tables are still there after it, and the operator is known."""
     yield
-    tables = set(inspect(here.collector.database.engine).get_table_names())
+    tables = set(inspect(server.collector.database.engine).get_table_names())
     assert tables == {*metadata.tables, "alembic_version"}
-    assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
+    assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
 
 
 def is_plain_json(reply: Reply) -> None:
@@ -63,10 +69,10 @@ def is_plain_json(reply: Reply) -> None:
 
 
 @texts
-def test_a_name_is_told_as_it_was_given(here: Here, text: str) -> None:
-    campaign = here.campaign(name=text)
+def test_a_name_is_told_as_it_was_given(server: InProcessCollector, text: str) -> None:
+    campaign = server.create_campaign(name=text)
     paths = ["/v1/campaigns", campaign.path, f"{campaign.path}/status"]
-    replies = [here.ask("GET", path, token=here.token) for path in paths]
+    replies = [server.request("GET", path, token=server.token) for path in paths]
     for reply in replies:
         assert reply.status == 200
         is_plain_json(reply)
@@ -76,10 +82,10 @@ def test_a_name_is_told_as_it_was_given(here: Here, text: str) -> None:
 
 
 @texts
-def test_a_name_is_text_on_its_pages(here: Here, text: str) -> None:
-    campaign = here.campaign(name=text)
+def test_a_name_is_text_on_its_pages(server: InProcessCollector, text: str) -> None:
+    campaign = server.create_campaign(name=text)
     for page in (f"/campaigns/{campaign.id}", f"/campaigns/{campaign.id}/report"):
-        reply = here.ask("GET", page)
+        reply = server.request("GET", page)
         shown = reply.body.decode()
         title = shown.partition("<title>")[2].partition("</title>")[0]
         assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -90,33 +96,33 @@ def test_a_name_is_text_on_its_pages(here: Here, text: str) -> None:
 
 
 @texts
-def test_categories_are_told_as_they_were_given(here: Here, text: str) -> None:
+def test_categories_are_told_as_they_were_given(server: InProcessCollector, text: str) -> None:
     plan = {"mechanism": "k-rr-integer", "epsilon": 1.0, "categories": ["tea", text]}
-    campaign = here.campaign(plan)
-    reply = here.ask("GET", campaign.path)
+    campaign = server.create_campaign(plan)
+    reply = server.request("GET", campaign.path)
     is_plain_json(reply)
     assert reply.json["plan"]["categories"] == ["tea", text]
-    archive = BytesIO(here.operator.download(f"{campaign.path}/export"))
+    archive = BytesIO(server.operator.download(f"{campaign.path}/export"))
     with zipfile.ZipFile(archive) as files:
         assert json.loads(files.read("plan.json"))["categories"] == ["tea", text]
-    page = here.ask("GET", f"/campaigns/{campaign.id}").body.decode()
+    page = server.request("GET", f"/campaigns/{campaign.id}").body.decode()
     assert text not in page
 
 
 @texts
-def test_a_text_in_the_path_is_no_campaign(here: Here, text: str) -> None:
+def test_a_text_in_the_path_is_no_campaign(server: InProcessCollector, text: str) -> None:
     path = f"/v1/campaigns/{quote(text, safe='')}"
     for reply in (
-        here.ask("GET", path),
-        here.ask("GET", f"{path}/status", token=here.token),
-        here.ask("DELETE", path, token=here.token),
-        here.post(f"{path}/close", None, token=here.token),
-        here.post(f"{path}/tickets", {"device": "ab" * 32}),
+        server.request("GET", path),
+        server.request("GET", f"{path}/status", token=server.token),
+        server.request("DELETE", path, token=server.token),
+        server.post(f"{path}/close", None, token=server.token),
+        server.post(f"{path}/tickets", {"device": "ab" * 32}),
     ):
-        refused(reply, 404, "not-found")
+        assert_refused(reply, 404, "not-found")
         is_plain_json(reply)
         assert text not in reply.json["error"]["message"]
-    page = here.ask("GET", f"/campaigns/{quote(text, safe='')}")
+    page = server.request("GET", f"/campaigns/{quote(text, safe='')}")
     shown = page.body.decode()
     told = shown.partition('data-campaign="')[2].partition('"')[0]
     assert page.status == 404
@@ -126,45 +132,55 @@ def test_a_text_in_the_path_is_no_campaign(here: Here, text: str) -> None:
 
 @texts
 def test_invites_and_tickets_and_devices_are_only_compared(
-    campaign: CampaignFace, text: str
+    campaign: RunningCampaign, text: str
 ) -> None:
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
         for reply, status, code in (
-            (campaign.enrol(device=secrets.token_hex(32), invite=text), 403, "invalid-invite"),
-            (campaign.enrol(device=text, invite=campaign.invite()), 422, "invalid-request"),
+            (
+                campaign.request_ticket(device=secrets.token_hex(32), invite=text),
+                403,
+                "invalid-invite",
+            ),
+            (
+                campaign.request_ticket(device=text, invite=campaign.invite()),
+                422,
+                "invalid-request",
+            ),
             (campaign.submit({**device.body(), "ticket": text}), 403, "invalid-ticket"),
             (campaign.submit({**device.body(), "device": text}), 422, "invalid-request"),
             (campaign.submit({**device.body(), "values": [text]}), 422, "invalid-request"),
         ):
-            refused(reply, status, code)
+            assert_refused(reply, status, code)
             is_plain_json(reply)
             assert text not in reply.json["error"]["message"]
 
 
 @texts
-def test_a_token_is_only_compared(here: Here, text: str) -> None:
+def test_a_token_is_only_compared(server: InProcessCollector, text: str) -> None:
     token = text.encode().decode("latin-1").replace("\x85", "")
     headers = {"Authorization": f"Bearer {token}"}
-    refused(here.ask("GET", "/v1/campaigns", headers=headers), 401, "unauthorized")
+    assert_refused(server.request("GET", "/v1/campaigns", headers=headers), 401, "unauthorized")
 
 
-def test_a_question_is_answered_as_json(here: Here, campaign: CampaignFace) -> None:
+def test_a_question_is_answered_as_json(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
     """What is asked for is named in the refusal: as JSON text, which no browser runs."""
-    device = campaign.enrolled()
+    device = campaign.enrol_device()
     assert campaign.submit(device.body()).status == 200
     for text in TEXTS:
         for name in ("method", "statistic", "post_processing"):
             path = f"{campaign.path}/estimate?{name}={quote(text, safe='')}"
-            reply = here.ask("GET", path, token=here.token)
-            refused(reply, 422, "invalid-request")
+            reply = server.request("GET", path, token=server.token)
+            assert_refused(reply, 422, "invalid-request")
             is_plain_json(reply)
 
 
 @texts
-def test_other_fields_take_no_text(here: Here, text: str) -> None:
+def test_other_fields_take_no_text(server: InProcessCollector, text: str) -> None:
     body = {"name": "Fine", "plan": {"mechanism": "k-rr", "epsilon": 1.0, "categories": ["a", "b"]}}
-    before = len(here.operator.get("/v1/campaigns")["campaigns"])
+    before = len(server.operator.get("/v1/campaigns")["campaigns"])
     for change in (
         {"access": text},
         {"min_users": text},
@@ -175,7 +191,7 @@ def test_other_fields_take_no_text(here: Here, text: str) -> None:
         {"plan": {**body["plan"], text: 1}},  # type: ignore[dict-item]
         {text: 1},
     ):
-        reply = here.post("/v1/campaigns", {**body, **change}, token=here.token)
+        reply = server.post("/v1/campaigns", {**body, **change}, token=server.token)
         assert (reply.status, reply.code) in ((422, "invalid-request"), (422, "invalid-plan"))
         is_plain_json(reply)
-    assert len(here.operator.get("/v1/campaigns")["campaigns"]) == before
+    assert len(server.operator.get("/v1/campaigns")["campaigns"]) == before

@@ -8,27 +8,27 @@ from typing import Any
 import pytest
 
 from support.raw_http import (
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
-    counts,
-    exchanged,
-    here_fixture,
-    nothing_counted,
-    refused,
-    request,
+    exchange,
+    request_bytes,
+    server_fixture,
     status_of,
+    stored_counts,
 )
-from support.running_collectors import CampaignFace, Here, Reply
+from support.running_collectors import InProcessCollector, Reply, RunningCampaign
 
 DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
-def post(campaign: CampaignFace, route: str, body: bytes, **headers: str) -> Reply:
+def post(campaign: RunningCampaign, route: str, body: bytes, **headers: str) -> Reply:
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return campaign.face.post(f"{campaign.path}/{route}", body, headers=named)
+    return campaign.server.post(f"{campaign.path}/{route}", body, headers=named)
 
 
 OTHER_TYPES = (
@@ -47,26 +47,30 @@ OTHER_TYPES = (
 
 
 @pytest.mark.parametrize("kind", OTHER_TYPES)
-def test_other_content_types_are_refused(here: Here, campaign: CampaignFace, kind: str) -> None:
-    device = campaign.enrolled()
+def test_other_content_types_are_refused(
+    server: InProcessCollector, campaign: RunningCampaign, kind: str
+) -> None:
+    device = campaign.enrol_device()
     body = json.dumps(device.body()).encode()
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         reply = post(campaign, "reports", body, Content_Type=kind)
-        refused(reply, 415, "unsupported-media-type")
+        assert_refused(reply, 415, "unsupported-media-type")
         headers = {"Content-Type": kind}
         path = f"{campaign.path}/invites"
-        reply = here.post(path, {"count": 1}, headers=headers, token=here.token)
-        refused(reply, 415, "unsupported-media-type")
+        reply = server.post(path, {"count": 1}, headers=headers, token=server.token)
+        assert_refused(reply, 415, "unsupported-media-type")
     assert campaign.submit(device.body()).status == 200
 
 
-def test_a_body_without_a_content_type_is_refused(here: Here, campaign: CampaignFace) -> None:
-    body = json.dumps(campaign.enrolled().body()).encode()
-    with nothing_counted(campaign):
-        bare = request(
+def test_a_body_without_a_content_type_is_refused(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
+    body = json.dumps(campaign.enrol_device().body()).encode()
+    with assert_nothing_counted(campaign):
+        bare = request_bytes(
             "POST", f"{campaign.path}/reports", f"Content-Length: {len(body)}", body=body
         )
-        assert status_of(exchanged(here, bare)) == 415
+        assert status_of(exchange(server, bare)) == 415
 
 
 @pytest.mark.parametrize(
@@ -79,15 +83,15 @@ def test_a_body_without_a_content_type_is_refused(here: Here, campaign: Campaign
         'application/json; charset="utf-8"; q=1',
     ],
 )
-def test_parameters_of_the_content_type_are_fine(campaign: CampaignFace, kind: str) -> None:
-    device = campaign.enrolled()
+def test_parameters_of_the_content_type_are_fine(campaign: RunningCampaign, kind: str) -> None:
+    device = campaign.enrol_device()
     body = json.dumps(device.body()).encode()
     assert post(campaign, "reports", body, Content_Type=kind).status == 200
-    operator = campaign.face.post(
+    operator = campaign.server.post(
         f"{campaign.path}/invites",
         {"count": 1},
         headers={"Content-Type": kind},
-        token=campaign.face.token,
+        token=campaign.server.token,
     )
     assert operator.status == 201
 
@@ -117,14 +121,16 @@ NO_JSON = (
 
 @pytest.mark.parametrize("route", DEVICE_ROUTES)
 @pytest.mark.parametrize("body", NO_JSON)
-def test_what_is_no_json_is_refused(campaign: CampaignFace, route: str, body: bytes) -> None:
-    with nothing_counted(campaign):
-        refused(post(campaign, route, body), 400, "invalid-request")
+def test_what_is_no_json_is_refused(campaign: RunningCampaign, route: str, body: bytes) -> None:
+    with assert_nothing_counted(campaign):
+        assert_refused(post(campaign, route, body), 400, "invalid-request")
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": "\xff"}', b"{}{}", b"\xff\xfe\x00"])
-def test_what_is_no_json_is_refused_from_operators_too(here: Here, body: bytes) -> None:
-    refused(here.post("/v1/campaigns", body, token=here.token), 400, "invalid-request")
+def test_what_is_no_json_is_refused_from_operators_too(
+    server: InProcessCollector, body: bytes
+) -> None:
+    assert_refused(server.post("/v1/campaigns", body, token=server.token), 400, "invalid-request")
 
 
 @pytest.mark.parametrize(
@@ -141,33 +147,35 @@ def test_what_is_no_json_is_refused_from_operators_too(here: Here, body: bytes) 
         b'{"name": "", "plan": {}}',
     ],
 )
-def test_half_characters_and_control_characters_are_in_no_name(here: Here, body: bytes) -> None:
-    reply = here.post("/v1/campaigns", body, token=here.token)
+def test_half_characters_and_control_characters_are_in_no_name(
+    server: InProcessCollector, body: bytes
+) -> None:
+    reply = server.post("/v1/campaigns", body, token=server.token)
     assert (reply.status, reply.code) in ((422, "invalid-request"), (422, "invalid-plan"))
 
 
 @pytest.mark.parametrize("route", DEVICE_ROUTES)
 @pytest.mark.parametrize("body", [[], [[]], [{}], None, 1, "text", True])
-def test_a_body_is_an_object(campaign: CampaignFace, route: str, body: Any) -> None:
-    with nothing_counted(campaign):
-        refused(post(campaign, route, json.dumps(body).encode()), 422, "invalid-request")
+def test_a_body_is_an_object(campaign: RunningCampaign, route: str, body: Any) -> None:
+    with assert_nothing_counted(campaign):
+        assert_refused(post(campaign, route, json.dumps(body).encode()), 422, "invalid-request")
 
 
-def test_unknown_keys_are_refused_and_not_repeated(campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
+def test_unknown_keys_are_refused_and_not_repeated(campaign: RunningCampaign) -> None:
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
         for key in ("group", "value", "__proto__", "epsilon", "Ticket", "918273645"):
             reply = campaign.submit({**device.body(), key: 1})
-            refused(reply, 422, "invalid-request")
+            assert_refused(reply, 422, "invalid-request")
             assert key not in reply.body.decode()
     assert campaign.submit(device.body()).status == 200
 
 
-def test_of_a_key_that_comes_twice_the_last_counts_everywhere(campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
+def test_of_a_key_that_comes_twice_the_last_counts_everywhere(campaign: RunningCampaign) -> None:
+    device = campaign.enrol_device()
     twice = json.dumps(device.body()).replace('"values"', '"values": [1], "values"').encode()
-    before = counts(campaign)
+    before = stored_counts(campaign)
     assert post(campaign, "reports", twice).status == 200
-    assert counts(campaign).submissions == before.submissions + 1
+    assert stored_counts(campaign).submissions == before.submissions + 1
     assert campaign.submit(device.body()).status == 200
-    assert counts(campaign).submissions == before.submissions + 1
+    assert stored_counts(campaign).submissions == before.submissions + 1

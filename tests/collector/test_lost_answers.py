@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from support.running_collectors import CampaignFace, Face, collector_here, eventually
+from support.running_collectors import (
+    RunningCampaign,
+    RunningCollector,
+    eventually,
+    in_process_collector,
+)
 
 SECONDS = 60.0
 
@@ -25,8 +30,8 @@ class Line:
     `delivers`, and its answer is swallowed. From then on the line is silent, until it is mended.
     """
 
-    def __init__(self, face: Face, listener: socket.socket) -> None:
-        self.face, self.listener = face, listener
+    def __init__(self, face: RunningCollector, listener: socket.socket) -> None:
+        self.server, self.listener = face, listener
         self.cut, self.delivers = "", True
         self.requests: list[bytes] = []
         self.silent = threading.Event()
@@ -59,7 +64,7 @@ class Line:
             device.sendall(answer)
 
     def _answer(self, request: bytes) -> bytes:
-        with socket.create_connection(("127.0.0.1", self.face.port), SECONDS) as collector:
+        with socket.create_connection(("127.0.0.1", self.server.port), SECONDS) as collector:
             collector.sendall(request)
             return _message(collector)
 
@@ -95,7 +100,7 @@ def _message(source: socket.socket) -> bytes:
 
 
 @contextmanager
-def line_to(face: Face) -> Iterator[Line]:
+def line_to(face: RunningCollector) -> Iterator[Line]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         line = Line(face, listener)
         thread = threading.Thread(target=line.serve)
@@ -107,7 +112,7 @@ def line_to(face: Face) -> Iterator[Line]:
             thread.join(SECONDS)
 
 
-def command(line: Line, campaign: CampaignFace, invite: str, ledger: Path) -> list[str]:
+def command(line: Line, campaign: RunningCampaign, invite: str, ledger: Path) -> list[str]:
     """A device that reports a value."""
     words = [line.url, campaign.id, "--low", "0", "--high", "100", "--value", "42"]
     own = ["--invite", invite, "--ledger", str(ledger)]
@@ -128,8 +133,8 @@ def said(words: list[str]) -> str:
 def test_a_device_that_is_killed_before_it_hears_back_is_counted_once(
     cut: str, delivers: bool, tmp_path: Path
 ) -> None:
-    with collector_here(tmp_path) as here, line_to(here) as line:
-        campaign = here.campaign()
+    with in_process_collector(tmp_path) as server, line_to(server) as line:
+        campaign = server.create_campaign()
         device = command(line, campaign, campaign.invite(), tmp_path / "ledger.db")
         line.cut, line.delivers = cut, delivers
         with subprocess.Popen(device) as first:

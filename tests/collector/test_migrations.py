@@ -16,15 +16,15 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, select, text
 
 from support.command_line import Command
-from support.database_audit import opened
+from support.database_audit import open_database
 from support.postgres import Cluster
 from support.running_collectors import (
-    SHORT,
-    CampaignFace,
-    Face,
-    collector_here,
+    SMALL_PLAN,
+    RunningCampaign,
+    RunningCollector,
     eventually,
-    spawned,
+    in_process_collector,
+    spawn_collector,
 )
 from unpoison import InvalidFile, Plan, Summary
 from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
@@ -45,7 +45,7 @@ OF_FIRST = ("campaigns", "invites", "seats", "submissions", "tallies", "tickets"
 def filled(database: Database) -> Campaign:
     """A database as the first version left it: one open campaign in which one device reported."""
     migrate(database, FIRST)
-    plan = Plan.from_dict(SHORT)
+    plan = Plan.from_dict(SMALL_PLAN)
     campaign = Campaign.new("A test", plan, now=1, min_users=1)
     counts = np.zeros((len(plan.all_groups), plan.cells), dtype=np.int64)
     counts[0, 7] = 1
@@ -78,31 +78,31 @@ def contents(database: Database) -> dict[str, list[tuple[object, ...]]]:
 def test_what_an_earlier_version_stored_is_there_after_the_start(
     database: str, tmp_path: Path
 ) -> None:
-    with opened(database) as before:
+    with open_database(database) as before:
         campaign = filled(before)
         rows = contents(before)
         assert revision(before) == FIRST
     settings = {"database": database, "key_file": str(tmp_path / "tickets.keys")}
-    with collector_here(tmp_path, **settings, operator_token=TOKEN) as here:
-        assert contents(here.collector.database) == rows
-        assert revision(here.collector.database) == newest()
-        face = CampaignFace(Face(here.port, TOKEN), campaign.id, campaign.plan)
+    with in_process_collector(tmp_path, **settings, operator_token=TOKEN) as server:
+        assert contents(server.collector.database) == rows
+        assert revision(server.collector.database) == newest()
+        face = RunningCampaign(RunningCollector(server.port, TOKEN), campaign.id, campaign.plan)
         assert [face.status()[name] for name in ("enrolled", "reports")] == [1, 1]
-        data = face.face.operator.download(f"{face.path}/summary")
+        data = face.server.operator.download(f"{face.path}/summary")
         assert Summary.from_bytes(data).counts[0, 7] == 1
-        assert face.submit(face.enrolled().body()).status == 200
+        assert face.submit(face.enrol_device().body()).status == 200
 
 
 def test_a_copy_is_made_before(tmp_path: Path) -> None:
     database = str(tmp_path / "reports.db")
-    with opened(database) as before:
+    with open_database(database) as before:
         filled(before)
         rows = contents(before)
     settings = Settings.load(database=database, operator_token=TOKEN)
     with prepared(settings) as parts:
         copy = tmp_path / f"reports.db.before-{newest()}"
         assert parts.backup == str(copy)
-    with opened(str(copy)) as found:
+    with open_database(str(copy)) as found:
         assert (revision(found), contents(found)) == (FIRST, rows)
     with closing(sqlite3.connect(copy)) as plain:
         assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -111,19 +111,19 @@ def test_a_copy_is_made_before(tmp_path: Path) -> None:
 
 
 def test_the_copy_holds_what_is_only_in_the_write_ahead_log(tmp_path: Path) -> None:
-    with opened(str(tmp_path / "reports.db")) as running:
+    with open_database(str(tmp_path / "reports.db")) as running:
         filled(running)
         rows = contents(running)
         with running.engine.connect():
             assert (tmp_path / "reports.db-wal").stat().st_size > 0
             copy = migrate(running)
     assert copy is not None
-    with opened(str(copy)) as found:
+    with open_database(str(copy)) as found:
         assert contents(found) == rows
 
 
 def test_a_copy_that_cannot_be_made_stops_the_start_and_changes_nothing(tmp_path: Path) -> None:
-    with opened(str(tmp_path / "reports.db")) as database:
+    with open_database(str(tmp_path / "reports.db")) as database:
         filled(database)
         (tmp_path / f"reports.db.before-{newest()}").write_bytes(b"not a database" * 1000)
         with pytest.raises(InvalidFile, match="cannot be written"):
@@ -132,7 +132,7 @@ def test_a_copy_that_cannot_be_made_stops_the_start_and_changes_nothing(tmp_path
 
 
 def at_newer(database: str) -> None:
-    with opened(database) as found:
+    with open_database(database) as found:
         migrate(found)
         with found.writing() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
@@ -151,7 +151,7 @@ def test_a_newer_database_is_refused_in_one_line(
     if "://" in database:
         password = database.partition("@")[0].rpartition(":")[2]
         assert password not in outcome.err
-    with opened(database) as found:
+    with open_database(database) as found:
         assert revision(found) == "9999"
 
 
@@ -159,7 +159,7 @@ def test_a_newer_database_is_refused_in_one_line(
 def test_migrations_make_the_schema_that_the_code_works_with(
     database: str, steps: list[str | None]
 ) -> None:
-    with opened(database) as found:
+    with open_database(database) as found:
         for step in steps:
             migrate(found, step)
         with found.reading() as connection:
@@ -169,13 +169,13 @@ def test_migrations_make_the_schema_that_the_code_works_with(
 
 
 @contextmanager
-def started_at_once(folder: Path, database: str) -> Iterator[list[Face]]:
+def started_at_once(folder: Path, database: str) -> Iterator[list[RunningCollector]]:
     """Two servers that find the same database, with one file of keys that is not there yet."""
     both = threading.Barrier(2)
 
-    def start(_: int) -> Face:
+    def start(_: int) -> RunningCollector:
         both.wait()
-        return spawned(folder, TOKEN, UNPOISON_COLLECTOR_DATABASE=database)
+        return spawn_collector(folder, TOKEN, UNPOISON_COLLECTOR_DATABASE=database)
 
     with ThreadPoolExecutor(2) as threads:
         servers = list(threads.map(start, range(2)))
@@ -192,15 +192,15 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
 ) -> None:
     with postgres.database() as database:
         if earlier:
-            with opened(database) as found:
+            with open_database(database) as found:
                 filled(found)
         with started_at_once(tmp_path, database) as (first, second):
-            campaign = first.campaign()
-            device = campaign.enrolled()
-            elsewhere = CampaignFace(second, campaign.id, campaign.plan)
+            campaign = first.create_campaign()
+            device = campaign.enrol_device()
+            elsewhere = RunningCampaign(second, campaign.id, campaign.plan)
             assert elsewhere.submit(device.body()).status == 200
-            other = elsewhere.enrolled()
+            other = elsewhere.enrol_device()
             assert campaign.submit(other.body()).status == 200
             eventually(lambda: campaign.status()["submissions"] == 2)
-        with opened(database) as found:
+        with open_database(database) as found:
             assert revision(found) == newest()

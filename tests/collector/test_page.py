@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from support.browser import browser_fixture
-from support.running_collectors import CampaignFace, Here, collector_here, eventually
+from support.running_collectors import (
+    InProcessCollector,
+    RunningCampaign,
+    eventually,
+    in_process_collector,
+)
 from unpoison import Plan
 from unpoison.demo.fleet import Fleet
 
@@ -25,9 +30,9 @@ PICTURES = os.environ.get("UNPOISON_PICTURES")
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
-    with collector_here(tmp_path_factory.mktemp("page"), estimate_every=1) as here:
-        yield here
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollector]:
+    with in_process_collector(tmp_path_factory.mktemp("page"), estimate_every=1) as server:
+        yield server
 
 
 class Seen:
@@ -48,13 +53,13 @@ class Seen:
 
 
 @pytest.fixture
-def seen(browser: Browser, here: Here) -> Iterator[Seen]:
+def seen(browser: Browser, server: InProcessCollector) -> Iterator[Seen]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     found = Seen(context.new_page())
     yield found
     context.close()
     assert found.complaints == []
-    assert found.asked <= {f"127.0.0.1:{here.port}"}, "something was asked from elsewhere"
+    assert found.asked <= {f"127.0.0.1:{server.port}"}, "something was asked from elsewhere"
 
 
 def picture(page: Page, name: str) -> None:
@@ -62,21 +67,25 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=Path(PICTURES, f"{name}.png"), full_page=True)
 
 
-def crowd(here: Here, campaign: CampaignFace, users: int, seed: int, value: float) -> None:
+def crowd(
+    server: InProcessCollector, campaign: RunningCampaign, users: int, seed: int, value: float
+) -> None:
     """Many devices report over HTTP, a fifth of which attack."""
     rng = np.random.default_rng(seed)
     values = np.clip(rng.normal(value, 10, users), 0, 100)
     attackers = rng.random(users) < 0.2
-    made = here.operator.post(f"{campaign.path}/invites", {"count": users})
+    made = server.operator.post(f"{campaign.path}/invites", {"count": users})
     fleet = Fleet(campaign.plan, values, attackers, "uniform:3C/4,C", seed)
-    fleet.report(here.url, campaign.id, made["invites"], lambda done: None)
+    fleet.report(server.url, campaign.id, made["invites"], lambda done: None)
 
 
-def test_a_campaign_from_its_creation_to_a_changed_estimate(seen: Seen, here: Here) -> None:
+def test_a_campaign_from_its_creation_to_a_changed_estimate(
+    seen: Seen, server: InProcessCollector
+) -> None:
     page = seen.page
-    page.goto(f"{here.url}/#token={here.token}")
+    page.goto(f"{server.url}/#token={server.token}")
     page.wait_for_selector("#no-campaigns:visible, #campaign-table tbody tr")
-    assert here.token not in page.url
+    assert server.token not in page.url
     if not page.is_visible("#create-name"):
         page.click("#create > summary")
     page.fill("#create-name", "Rides <b>& more</b>")
@@ -92,8 +101,8 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(seen: Seen, here: He
     page.wait_for_selector("#campaign-state[data-state=open]")
     assert page.inner_text("#campaign-name") == "Rides <b>& more</b>"
     campaign_id = page.url.rpartition("/")[2]
-    plan = Plan.from_dict(here.operator.get(f"/v1/campaigns/{campaign_id}")["plan"])
-    campaign = CampaignFace(here, campaign_id, plan)
+    plan = Plan.from_dict(server.operator.get(f"/v1/campaigns/{campaign_id}")["plan"])
+    campaign = RunningCampaign(server, campaign_id, plan)
 
     page.click("#action-invites")
     page.fill("#invites-count", "1")
@@ -102,14 +111,14 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(seen: Seen, here: He
     invite = page.input_value("#invites-text").strip()
     page.click("#invites-shown [data-cancel]")
 
-    report_with_client_js(page, here, campaign, invite)
-    page.goto(f"{here.url}/campaigns/{campaign_id}")
+    report_with_client_js(page, server, campaign, invite)
+    page.goto(f"{server.url}/campaigns/{campaign_id}")
     page.wait_for_function("document.querySelector('#users-value').textContent.startsWith('1')")
 
-    crowd(here, campaign, 400, seed=1, value=30)
+    crowd(server, campaign, 400, seed=1, value=30)
     first = estimate_shown(page, "")
     picture(page, "campaign")
-    crowd(here, campaign, 1200, seed=2, value=60)
+    crowd(server, campaign, 1200, seed=2, value=60)
     second = estimate_shown(page, first)
     assert first != second
     page.wait_for_selector("#histograms-list figure canvas")
@@ -117,8 +126,10 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(seen: Seen, here: He
     phone_and_dark(page)
 
 
-def report_with_client_js(page: Page, here: Here, campaign: CampaignFace, invite: str) -> None:
-    page.goto(f"{here.url}/campaigns/{campaign.id}/report#invite={invite}")
+def report_with_client_js(
+    page: Page, server: InProcessCollector, campaign: RunningCampaign, invite: str
+) -> None:
+    page.goto(f"{server.url}/campaigns/{campaign.id}/report#invite={invite}")
     page.wait_for_selector("#report-number")
     assert invite not in page.url
     sent: list[str] = []
@@ -151,17 +162,17 @@ def phone_and_dark(page: Page) -> None:
     assert wide <= PHONE["width"], "the page scrolls sideways on a phone"
 
 
-def test_operator_actions_need_the_token(seen: Seen, here: Here) -> None:
-    campaign = here.campaign()
+def test_operator_actions_need_the_token(seen: Seen, server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     page = seen.page
-    page.goto(f"{here.url}/campaigns/{campaign.id}")
+    page.goto(f"{server.url}/campaigns/{campaign.id}")
     page.wait_for_selector("#token:visible")
     picture(page, "no-token")
     assert not page.is_visible("#action-close")
     page.fill("#token", "wrong")
     page.press("#token", "Enter")
     page.wait_for_selector("#token-error:visible, #refused:visible")
-    page.fill("#token", here.token)
+    page.fill("#token", server.token)
     page.press("#token", "Enter")
     page.wait_for_selector("#action-close:visible")
     page.click("#action-close")
@@ -170,24 +181,24 @@ def test_operator_actions_need_the_token(seen: Seen, here: Here) -> None:
     eventually(lambda: campaign.status()["state"] == "closed")
 
 
-def test_rejections_and_balance_are_shown(seen: Seen, here: Here) -> None:
-    campaign = here.campaign()
+def test_rejections_and_balance_are_shown(seen: Seen, server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     for _ in range(6):
-        device = campaign.enrolled()
+        device = campaign.enrol_device()
         assert campaign.submit(device.body()).status == 200
     assert campaign.submit(device.body([8] * device.reports)).code == "ticket-used"
     page = seen.page
-    page.goto(f"{here.url}/campaigns/{campaign.id}#token={here.token}")
+    page.goto(f"{server.url}/campaigns/{campaign.id}#token={server.token}")
     page.wait_for_selector("#rejection-table tbody tr", timeout=15_000)
     rows = page.locator("#groups tbody tr")
     assert rows.count() == 3
     assert all("2" in rows.nth(at).inner_text() for at in range(3))
 
 
-def test_everything_can_be_done_with_the_keyboard(seen: Seen, here: Here) -> None:
-    campaign = here.campaign(open=False)
+def test_everything_can_be_done_with_the_keyboard(seen: Seen, server: InProcessCollector) -> None:
+    campaign = server.create_campaign(open=False)
     page = seen.page
-    page.goto(f"{here.url}/campaigns/{campaign.id}#token={here.token}")
+    page.goto(f"{server.url}/campaigns/{campaign.id}#token={server.token}")
     page.wait_for_selector("#action-open:visible")
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -197,7 +208,7 @@ def test_everything_can_be_done_with_the_keyboard(seen: Seen, here: Here) -> Non
     page.wait_for_selector("#campaign-state[data-state=open]")
 
 
-def test_a_page_about_nothing_says_so(seen: Seen, here: Here) -> None:
-    answer = seen.page.goto(f"{here.url}/campaigns/000000000000")
+def test_a_page_about_nothing_says_so(seen: Seen, server: InProcessCollector) -> None:
+    answer = seen.page.goto(f"{server.url}/campaigns/000000000000")
     assert answer is not None
     assert answer.status == 404

@@ -7,36 +7,38 @@ from typing import Any
 import pytest
 
 from support.raw_http import (
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
-    described,
-    exchanged,
-    here_fixture,
-    nothing_counted,
-    refused,
-    request,
+    exchange,
+    openapi_paths,
+    request_bytes,
+    server_fixture,
     status_of,
 )
-from support.running_collectors import CampaignFace, Here
+from support.running_collectors import InProcessCollector, RunningCampaign
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE", "OPTIONS", "HEAD", "DELETE"])
-def test_other_methods_are_not_taken(here: Here, campaign: CampaignFace, method: str) -> None:
+def test_other_methods_are_not_taken(
+    server: InProcessCollector, campaign: RunningCampaign, method: str
+) -> None:
     pages = {"/": {"get"}, "/campaigns/{campaign}": {"get"}, "/static/page.css": {"get", "head"}}
-    with nothing_counted(campaign):
-        for path, known in {**described(), **pages}.items():
+    with assert_nothing_counted(campaign):
+        for path, known in {**openapi_paths(), **pages}.items():
             if method.lower() in known:
                 continue
             named = path.replace("{campaign}", campaign.id)
-            reply = here.ask(method, named, headers={"X-Secret": "echo"}, token=here.token)
+            reply = server.request(method, named, headers={"X-Secret": "echo"}, token=server.token)
             assert reply.status == 405, (path, reply)
             assert {each.strip().lower() for each in reply.headers["allow"].split(",")} <= {*known}
             assert b"echo" not in reply.body
             if method != "HEAD":
-                refused(reply, 405, "method-not-allowed")
+                assert_refused(reply, 405, "method-not-allowed")
 
 
 OUTSIDE = (
@@ -67,14 +69,14 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path[:30])
-def test_only_static_files_are_static_files(here: Here, path: str) -> None:
-    refused(here.ask("GET", f"/static/{path}"), 404, "not-found")
-    plain = request("GET", f"/static/{path}", "Connection: close")
-    assert status_of(exchanged(here, plain)) == 404
+def test_only_static_files_are_static_files(server: InProcessCollector, path: str) -> None:
+    assert_refused(server.request("GET", f"/static/{path}"), 404, "not-found")
+    plain = request_bytes("GET", f"/static/{path}", "Connection: close")
+    assert status_of(exchange(server, plain)) == 404
 
 
-def test_a_static_file_is_there(here: Here) -> None:
-    reply = here.ask("GET", "/static/page.css")
+def test_a_static_file_is_there(server: InProcessCollector) -> None:
+    reply = server.request("GET", "/static/page.css")
     assert (reply.status, reply.headers["content-type"]) == (200, "text/css; charset=utf-8")
 
 
@@ -93,16 +95,18 @@ BODIES: dict[str, dict[str, Any]] = {
     ["%00", "%00%00", "a%00b", "%ff", "%F0%9F%92%A9", "%0d%0aX:%20y", "..", "%2e%2e", "a" * 5000],
     ids=lambda name: name[:20],
 )
-def test_odd_names_are_no_campaigns(here: Here, campaign: CampaignFace, name: str) -> None:
-    for path, methods in described().items():
+def test_odd_names_are_no_campaigns(
+    server: InProcessCollector, campaign: RunningCampaign, name: str
+) -> None:
+    for path, methods in openapi_paths().items():
         for method in methods:
             if "{campaign}" in path:
                 named, body = path.replace("{campaign}", name), BODIES.get(path.rpartition("/")[2])
-                reply = here.ask(method.upper(), named, body, token=here.token)
-                refused(reply, 404, "not-found")
-    reply = here.ask("GET", f"/campaigns/{name}")
+                reply = server.request(method.upper(), named, body, token=server.token)
+                assert_refused(reply, 404, "not-found")
+    reply = server.request("GET", f"/campaigns/{name}")
     assert reply.status == 404
     assert "x" not in reply.headers
-    kept = {key for key in here.collector.recent.known if key.startswith("campaign ")}
+    kept = {key for key in server.collector.recent.known if key.startswith("campaign ")}
     assert kept <= {f"campaign {campaign.id}"}
-    assert {rejected for rejected, _ in list(here.collector.rejected)} <= {campaign.id}
+    assert {rejected for rejected, _ in list(server.collector.rejected)} <= {campaign.id}

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from support.raw_http import counts, nothing_counted, refused
-from support.running_collectors import CampaignFace, Here, Reply, collector_here
+from support.raw_http import assert_nothing_counted, assert_refused, stored_counts
+from support.running_collectors import (
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    in_process_collector,
+)
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
 from unpoison.collector.service import rate_limits as limits
 
 HOUR = 3600
-Guess = Callable[[CampaignFace], Reply]
+Guess = Callable[[RunningCampaign], Reply]
 PROXIED = {"trusted_proxies": ["127.0.0.1"]}
 
 
@@ -31,96 +36,98 @@ class HandClock(Clock):
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Here]:
+def server(tmp_path: Path) -> Iterator[InProcessCollector]:
     """Three enrolments an hour, six wrong guesses a minute; a proxy says who asks."""
     few = {"enrolments_per_hour": 3, "guesses_per_minute": 6}
-    with collector_here(tmp_path, **few, **PROXIED) as found:
+    with in_process_collector(tmp_path, **few, **PROXIED) as found:
         yield found
 
 
-def enrol(campaign: CampaignFace, address: str, **keys: object) -> Reply:
+def enrol(campaign: RunningCampaign, address: str, **keys: object) -> Reply:
     body = {"device": secrets.token_hex(32), **keys}
     headers = {"X-Forwarded-For": address}
-    return campaign.face.post(f"{campaign.path}/tickets", body, headers=headers)
+    return campaign.server.post(f"{campaign.path}/tickets", body, headers=headers)
 
 
 def waits(reply: Reply, most: int) -> int:
     """The refusal of whoever asks too often, and how long it is to wait."""
-    refused(reply, 429, "rate-limited")
+    assert_refused(reply, 429, "rate-limited")
     seconds = int(reply.headers["retry-after"])
     assert 0 < seconds <= most
     return seconds
 
 
-def later(here: Here, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def later(server: InProcessCollector, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let the steady clock go on."""
-    monkeypatch.setattr(here.clock, "steady", lambda: time.monotonic() + seconds)
+    monkeypatch.setattr(server.clock, "steady", lambda: time.monotonic() + seconds)
 
 
-def test_an_address_enrols_so_many_devices_in_open_campaigns(here: Here) -> None:
-    campaign, other = here.campaign(access="open"), here.campaign(access="open")
+def test_an_address_enrols_so_many_devices_in_open_campaigns(server: InProcessCollector) -> None:
+    campaign, other = server.create_campaign(access="open"), server.create_campaign(access="open")
     for _ in range(2):
         assert enrol(campaign, "192.0.2.1").status == 200
     assert enrol(other, "192.0.2.1").status == 200
-    with nothing_counted(campaign), nothing_counted(other):
+    with assert_nothing_counted(campaign), assert_nothing_counted(other):
         assert waits(enrol(campaign, "192.0.2.1"), HOUR // 3) > 1000
         waits(enrol(other, "192.0.2.1"), HOUR // 3)
     assert enrol(campaign, "192.0.2.2").status == 200
-    assert counts(campaign).enrolled == 3
+    assert stored_counts(campaign).enrolled == 3
 
 
-def test_an_invite_is_worth_more_than_an_address(here: Here) -> None:
-    campaign = here.campaign()
+def test_an_invite_is_worth_more_than_an_address(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     for _ in range(5):
         assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
 
 
-def test_a_network_of_ipv6_is_one_address(here: Here) -> None:
-    campaign = here.campaign(access="open")
+def test_a_network_of_ipv6_is_one_address(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(access="open")
     for last in ("1", "2", "ffff:ffff:ffff:ffff"):
         mine = f"2001:db8:0:1:{last}" if ":" in last else f"2001:db8:0:1::{last}"
         assert enrol(campaign, mine).status == 200
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         waits(enrol(campaign, "2001:db8:0:1:1234:5678:9abc:def0"), HOUR // 3)
     assert enrol(campaign, "2001:db8:0:2::1").status == 200
 
 
-def test_an_ipv4_address_written_as_ipv6_is_still_itself(here: Here) -> None:
-    campaign = here.campaign(access="open")
+def test_an_ipv4_address_written_as_ipv6_is_still_itself(server: InProcessCollector) -> None:
+    campaign = server.create_campaign(access="open")
     for address in ("192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"):
         assert enrol(campaign, address).status == 200
     waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
     assert enrol(campaign, "::ffff:192.0.2.2").status == 200
 
 
-def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(here: Here) -> None:
-    campaign = here.campaign(access="open")
+def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(
+    server: InProcessCollector,
+) -> None:
+    campaign = server.create_campaign(access="open")
     for number in range(3):
         assert enrol(campaign, f"198.51.100.{number}, 192.0.2.1").status == 200
     waits(enrol(campaign, "198.51.100.3, 192.0.2.1"), HOUR // 3)
 
 
 def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
-    with collector_here(tmp_path, enrolments_per_hour=2) as here:
-        campaign = here.campaign(access="open")
+    with in_process_collector(tmp_path, enrolments_per_hour=2) as server:
+        campaign = server.create_campaign(access="open")
         for number in range(2):
             assert enrol(campaign, f"192.0.2.{number}").status == 200
         waits(enrol(campaign, "192.0.2.3"), HOUR // 2)
-        assert counts(campaign).enrolled == 2
+        assert stored_counts(campaign).enrolled == 2
 
 
 def test_time_forgives_and_the_wall_clock_does_not(
-    here: Here, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign = here.campaign(access="open")
+    campaign = server.create_campaign(access="open")
     for _ in range(3):
         assert enrol(campaign, "192.0.2.1").status == 200
-    here.clock.step = 10 * HOUR
+    server.clock.step = 10 * HOUR
     waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
-    later(here, monkeypatch, HOUR / 3)
+    later(server, monkeypatch, HOUR / 3)
     assert enrol(campaign, "192.0.2.1").status == 200
     waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
-    later(here, monkeypatch, 100 * HOUR)
+    later(server, monkeypatch, 100 * HOUR)
     assert [enrol(campaign, "192.0.2.1").status for _ in range(4)] == [200, 200, 200, 429]
 
 
@@ -153,14 +160,14 @@ def test_many_addresses_take_no_more_than_so_much_memory(
     assert limit.wait("2001:db8:0:95::") > 0
 
 
-def guess_invite(campaign: CampaignFace) -> Reply:
+def guess_invite(campaign: RunningCampaign) -> Reply:
     return enrol(campaign, "192.0.2.1", invite=secrets.token_hex(16))
 
 
-def guess_token(campaign: CampaignFace) -> Reply:
+def guess_token(campaign: RunningCampaign) -> Reply:
     headers = {"X-Forwarded-For": "192.0.2.1"}
     token = secrets.token_hex(32)
-    return campaign.face.ask("GET", f"{campaign.path}/status", headers=headers, token=token)
+    return campaign.server.request("GET", f"{campaign.path}/status", headers=headers, token=token)
 
 
 GUESSES: dict[Guess, tuple[int, str]] = {
@@ -170,81 +177,81 @@ GUESSES: dict[Guess, tuple[int, str]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_whoever_guesses_at_speed_must_wait(here: Here, guess: Guess) -> None:
-    campaign = here.campaign()
+def test_whoever_guesses_at_speed_must_wait(server: InProcessCollector, guess: Guess) -> None:
+    campaign = server.create_campaign()
     campaign.invite()
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         for _ in range(6):
-            refused(guess(campaign), *GUESSES[guess])
+            assert_refused(guess(campaign), *GUESSES[guess])
         for _ in range(3):
             waits(guess(campaign), 10)
 
 
 def test_whoever_has_a_good_invite_waits_too_and_recovers(
-    here: Here, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign = here.campaign()
+    campaign = server.create_campaign()
     invite = campaign.invite()
     for _ in range(6):
         guess_invite(campaign)
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         wait = waits(enrol(campaign, "192.0.2.1", invite=invite), 10)
-    later(here, monkeypatch, wait)
+    later(server, monkeypatch, wait)
     assert enrol(campaign, "192.0.2.1", invite=invite).status == 200
 
 
-def test_nobody_can_lock_the_operator_out(here: Here) -> None:
+def test_nobody_can_lock_the_operator_out(server: InProcessCollector) -> None:
     """Whoever shares the operator's address guesses in vain, and in nobody's way."""
-    campaign, mine = here.campaign(), {"X-Forwarded-For": "192.0.2.1"}
+    campaign, mine = server.create_campaign(), {"X-Forwarded-For": "192.0.2.1"}
     for _ in range(10):
         guess_token(campaign)
     waits(guess_token(campaign), 10)
     path = f"{campaign.path}/status"
-    assert here.ask("GET", path, headers=mine, token=here.token).status == 200
+    assert server.request("GET", path, headers=mine, token=server.token).status == 200
     assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
 
 
 def test_guessing_costs_as_much_as_it_did_before(
-    here: Here, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who wait in vain wait no longer for it, and get one guess for each ten seconds."""
-    campaign = here.campaign()
+    campaign = server.create_campaign()
     for _ in range(6):
         guess_invite(campaign)
     for _ in range(20):
         waits(guess_invite(campaign), 10)
     for turn in (1, 2, 3):
-        later(here, monkeypatch, 10 * turn)
-        refused(guess_invite(campaign), 403, "invalid-invite")
+        later(server, monkeypatch, 10 * turn)
+        assert_refused(guess_invite(campaign), 403, "invalid-invite")
         waits(guess_invite(campaign), 10)
 
 
-def test_tickets_are_no_guesses_and_wait_for_none(here: Here) -> None:
+def test_tickets_are_no_guesses_and_wait_for_none(server: InProcessCollector) -> None:
     """They cannot be guessed, and a gateway may bring many that are no longer valid."""
-    campaign = here.campaign()
-    device, mine = campaign.enrolled(), {"X-Forwarded-For": "192.0.2.1"}
+    campaign = server.create_campaign()
+    device, mine = campaign.enrol_device(), {"X-Forwarded-For": "192.0.2.1"}
     forged = {**device.body(), "ticket": secrets.token_hex(64)}
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         for _ in range(20):
-            refused(campaign.submit(forged, headers=mine), 403, "invalid-ticket")
+            assert_refused(campaign.submit(forged, headers=mine), 403, "invalid-ticket")
     for _ in range(10):
         guess_invite(campaign)
     waits(guess_invite(campaign), 10)
     assert campaign.submit(device.body(), headers=mine).status == 200
-    assert counts(campaign).submissions == 1
+    assert stored_counts(campaign).submissions == 1
 
 
-def test_others_do_not_wait_for_a_guesser(here: Here) -> None:
-    campaign = here.campaign()
+def test_others_do_not_wait_for_a_guesser(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     for _ in range(8):
         guess_invite(campaign)
     assert enrol(campaign, "192.0.2.9", invite=campaign.invite()).status == 200
-    assert here.ask("GET", "/v1/campaigns", token=here.token).status == 200
+    assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
 
 
-def test_to_be_right_is_no_guess(here: Here) -> None:
-    campaign = here.campaign()
+def test_to_be_right_is_no_guess(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
     for _ in range(10):
-        device = campaign.enrolled()
+        device = campaign.enrol_device()
         assert campaign.submit(device.body()).status == 200
-    assert counts(campaign).submissions == 10
+    assert stored_counts(campaign).submissions == 10

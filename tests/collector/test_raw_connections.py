@@ -16,24 +16,24 @@ from support.raw_http import (
     CHUNKED,
     JSON,
     MEGABYTE,
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
     connect,
-    counts,
-    exchanged,
-    here_fixture,
-    nothing_counted,
-    refused,
-    request,
-    rest,
-    sent,
+    exchange,
+    read_to_end,
+    request_bytes,
+    send_until_cut,
+    server_fixture,
     status_of,
+    stored_counts,
 )
-from support.running_collectors import CampaignFace, Here, Reply
+from support.running_collectors import InProcessCollector, Reply, RunningCampaign
 
 PATIENCE = 0.5
 
-here = here_fixture(request_seconds=PATIENCE, **PATIENT)
+server = server_fixture(request_seconds=PATIENCE, **NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
@@ -69,60 +69,60 @@ def cut_in_time(seconds: float) -> bool:
     return 0.5 * PATIENCE < seconds < PATIENCE + 2
 
 
-def test_a_head_must_come_in_time_however_steadily_it_comes(here: Here) -> None:
-    with connect(here) as wire:
+def test_a_head_must_come_in_time_however_steadily_it_comes(server: InProcessCollector) -> None:
+    with connect(server) as wire:
         seconds = dribbled(wire, b"GET /healthz HTTP/1.1\r\nHost: collector\r\nX: " + b"a" * 200)
         assert cut_in_time(seconds)
-        refused(parsed(rest(wire)), 408, "too-slow")
+        assert_refused(parsed(read_to_end(wire)), 408, "too-slow")
 
 
-def test_the_next_head_on_a_connection_must_come_in_time_too(here: Here) -> None:
-    with connect(here) as wire:
-        wire.sendall(request("GET", "/healthz"))
+def test_the_next_head_on_a_connection_must_come_in_time_too(server: InProcessCollector) -> None:
+    with connect(server) as wire:
+        wire.sendall(request_bytes("GET", "/healthz"))
         assert status_of(wire.recv(2**16)) == 200
         assert cut_in_time(dribbled(wire, b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 200))
 
 
-def test_a_connection_that_says_nothing_is_closed(here: Here) -> None:
+def test_a_connection_that_says_nothing_is_closed(server: InProcessCollector) -> None:
     started = time.monotonic()
-    with connect(here) as wire:
+    with connect(server) as wire:
         assert wire.recv(1) == b""
     assert cut_in_time(time.monotonic() - started)
 
 
 @pytest.mark.parametrize("length", ["Content-Length: 1000", CHUNKED])
 def test_a_body_must_come_in_time_however_steadily_it_comes(
-    here: Here, campaign: CampaignFace, length: str
+    server: InProcessCollector, campaign: RunningCampaign, length: str
 ) -> None:
     part = b"1\r\n \r\n" if length == CHUNKED else b" "
-    with nothing_counted(campaign), connect(here) as wire:
-        wire.sendall(request("POST", f"{campaign.path}/reports", JSON, length))
+    with assert_nothing_counted(campaign), connect(server) as wire:
+        wire.sendall(request_bytes("POST", f"{campaign.path}/reports", JSON, length))
         assert cut_in_time(dribbled(wire, part * 200))
-        refused(parsed(rest(wire)), 408, "too-slow")
+        assert_refused(parsed(read_to_end(wire)), 408, "too-slow")
 
 
-def test_a_promised_body_must_come(here: Here, campaign: CampaignFace) -> None:
+def test_a_promised_body_must_come(server: InProcessCollector, campaign: RunningCampaign) -> None:
     started = time.monotonic()
-    promise = request("POST", f"{campaign.path}/reports", JSON, "Content-Length: 10")
-    with nothing_counted(campaign):
-        refused(parsed(exchanged(here, promise)), 408, "too-slow")
+    promise = request_bytes("POST", f"{campaign.path}/reports", JSON, "Content-Length: 10")
+    with assert_nothing_counted(campaign):
+        assert_refused(parsed(exchange(server, promise)), 408, "too-slow")
     assert cut_in_time(time.monotonic() - started)
 
 
-def test_a_body_after_its_answer_must_end_in_time(here: Here) -> None:
-    with connect(here) as wire:
-        wire.sendall(request("GET", "/healthz", "Content-Length: 1000"))
+def test_a_body_after_its_answer_must_end_in_time(server: InProcessCollector) -> None:
+    with connect(server) as wire:
+        wire.sendall(request_bytes("GET", "/healthz", "Content-Length: 1000"))
         assert status_of(wire.recv(2**16)) == 200
         assert cut_in_time(dribbled(wire, b" " * 200))
 
 
-def test_slow_senders_do_not_slow_others(here: Here) -> None:
-    wires = [connect(here) for _ in range(100)]
+def test_slow_senders_do_not_slow_others(server: InProcessCollector) -> None:
+    wires = [connect(server) for _ in range(100)]
     try:
         for wire in wires:
             wire.send(b"POST /v1/campaigns HTTP/1.1\r\n")
         started = time.monotonic()
-        assert here.ask("GET", "/healthz").status == 200
+        assert server.request("GET", "/healthz").status == 200
         assert time.monotonic() - started < PATIENCE
     finally:
         for wire in wires:
@@ -130,26 +130,26 @@ def test_slow_senders_do_not_slow_others(here: Here) -> None:
 
 
 @pytest.mark.parametrize("size", [100_000, 200_000, 10 * MEGABYTE])
-def test_a_head_has_a_size(here: Here, size: int) -> None:
+def test_a_head_has_a_size(server: InProcessCollector, size: int) -> None:
     long = "a" * size
     many = ["X: a"] * (size // 4)
     for head in (
-        request("GET", "/healthz", f"X: {long}"),
-        request("GET", "/healthz", f"{long}: X"),
-        request("GET", f"/{long}"),
-        request("GET", f"/healthz?{long}"),
-        request("GET", "/healthz", *many),
+        request_bytes("GET", "/healthz", f"X: {long}"),
+        request_bytes("GET", "/healthz", f"{long}: X"),
+        request_bytes("GET", f"/{long}"),
+        request_bytes("GET", f"/healthz?{long}"),
+        request_bytes("GET", "/healthz", *many),
     ):
-        with connect(here) as wire:
-            gone = sent(wire, head)
-            assert status_of(rest(wire)) in (0, 400)
+        with connect(server) as wire:
+            gone = send_until_cut(wire, head)
+            assert status_of(read_to_end(wire)) in (0, 400)
             assert gone < BUFFERS
-    assert here.ask("GET", "/healthz").status == 200
+    assert server.request("GET", "/healthz").status == 200
 
 
-def test_a_head_of_some_size_is_fine(here: Here) -> None:
+def test_a_head_of_some_size_is_fine(server: InProcessCollector) -> None:
     many = {f"X-{number}": "a" * 50 for number in range(500)}
-    assert here.ask("GET", "/healthz", headers=many).status == 200
+    assert server.request("GET", "/healthz", headers=many).status == 200
 
 
 @pytest.mark.parametrize(
@@ -158,29 +158,29 @@ def test_a_head_of_some_size_is_fine(here: Here) -> None:
     ids=["trailer", "trailers", "extension", "extension value", "zeros"],
 )
 def test_what_is_around_a_body_has_a_size_too(
-    here: Here, campaign: CampaignFace, begun: bytes
+    server: InProcessCollector, campaign: RunningCampaign, begun: bytes
 ) -> None:
     endless = b"X: a\r\n" if begun.endswith(b"\n") else b"0" if begun.endswith(b"0") else b"a"
-    with nothing_counted(campaign), connect(here) as wire:
-        wire.sendall(request("POST", f"{campaign.path}/reports", JSON, CHUNKED) + begun)
-        gone = sent(wire, endless * (50 * MEGABYTE // len(endless)))
+    with assert_nothing_counted(campaign), connect(server) as wire:
+        wire.sendall(request_bytes("POST", f"{campaign.path}/reports", JSON, CHUNKED) + begun)
+        gone = send_until_cut(wire, endless * (50 * MEGABYTE // len(endless)))
         assert gone < BUFFERS
-        assert status_of(rest(wire)) in (0, 400, 408)
-    assert here.ask("GET", "/healthz").status == 200
+        assert status_of(read_to_end(wire)) in (0, 400, 408)
+    assert server.request("GET", "/healthz").status == 200
 
 
 def test_while_a_request_is_being_answered_no_more_than_a_head_is_taken_in(
-    here: Here, campaign: CampaignFace, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, campaign: RunningCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slow(name: str) -> dict[str, Any]:
         await asyncio.sleep(1)
         return {}
 
-    monkeypatch.setattr(here.collector, "status", slow)
-    token = f"Authorization: Bearer {here.token}"
-    with connect(here) as wire:
-        wire.sendall(request("GET", f"{campaign.path}/status", token))
-        gone = sent(wire, b"GET / HTTP/1.1\r\nX: " + b"a" * (50 * MEGABYTE))
+    monkeypatch.setattr(server.collector, "status", slow)
+    token = f"Authorization: Bearer {server.token}"
+    with connect(server) as wire:
+        wire.sendall(request_bytes("GET", f"{campaign.path}/status", token))
+        gone = send_until_cut(wire, b"GET / HTTP/1.1\r\nX: " + b"a" * (50 * MEGABYTE))
         assert gone < BUFFERS
 
 
@@ -213,9 +213,9 @@ GARBAGE = (
 
 
 @pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
-def test_what_is_no_http_is_told_so(here: Here, data: bytes) -> None:
-    reply = parsed(exchanged(here, data))
-    refused(reply, 400, "invalid-request")
+def test_what_is_no_http_is_told_so(server: InProcessCollector, data: bytes) -> None:
+    reply = parsed(exchange(server, data))
+    assert_refused(reply, 400, "invalid-request")
     assert reply.headers["connection"] == "close"
     assert reply.headers["x-content-type-options"] == "nosniff"
 
@@ -230,29 +230,31 @@ def answers(data: bytes) -> Iterator[tuple[int, bytes]]:
         data = data[length:]
 
 
-def test_pipelined_requests_are_answered_each_and_in_order(here: Here) -> None:
+def test_pipelined_requests_are_answered_each_and_in_order(server: InProcessCollector) -> None:
     paths = [("/healthz", 200), ("/nothing", 404), ("/v1/campaigns", 401)] * 20
-    data = b"".join(request("GET", path) for path, _ in paths)
-    last = request("GET", "/healthz", "Connection: close")
-    found = [status for status, _ in answers(exchanged(here, data + last))]
+    data = b"".join(request_bytes("GET", path) for path, _ in paths)
+    last = request_bytes("GET", "/healthz", "Connection: close")
+    found = [status for status, _ in answers(exchange(server, data + last))]
     assert found == [*(status for _, status in paths), 200]
 
 
-def test_a_pipelined_submission_counts_once(here: Here, campaign: CampaignFace) -> None:
-    device, before = campaign.enrolled(), counts(campaign)
+def test_a_pipelined_submission_counts_once(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
+    device, before = campaign.enrol_device(), stored_counts(campaign)
     body = json.dumps(device.body()).encode()
-    one = request(
+    one = request_bytes(
         "POST", f"{campaign.path}/reports", JSON, f"Content-Length: {len(body)}", body=body
     )
-    last = request("GET", "/healthz", "Connection: close")
-    found = list(answers(exchanged(here, one * 10 + last)))
+    last = request_bytes("GET", "/healthz", "Connection: close")
+    found = list(answers(exchange(server, one * 10 + last)))
     assert found[:10] == [(200, b'{"status":"accepted"}')] * 10
-    assert counts(campaign).submissions == before.submissions + 1
+    assert stored_counts(campaign).submissions == before.submissions + 1
 
 
-def test_an_upgrade_is_not_taken(here: Here) -> None:
+def test_an_upgrade_is_not_taken(server: InProcessCollector) -> None:
     for kind in ("websocket", "h2c", "TLS/1.3"):
         headers = [f"Upgrade: {kind}", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
-        with connect(here) as wire:
-            wire.sendall(request("GET", "/healthz", *headers))
+        with connect(server) as wire:
+            wire.sendall(request_bytes("GET", "/healthz", *headers))
             assert status_of(wire.recv(2**16)) == 200

@@ -17,35 +17,41 @@ from support.raw_http import (
     CHUNKED,
     JSON,
     MEGABYTE,
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
     connect,
-    exchanged,
-    here_fixture,
-    nothing_counted,
-    refused,
-    request,
-    rest,
-    sent,
+    exchange,
+    read_to_end,
+    request_bytes,
+    send_until_cut,
+    server_fixture,
     status_of,
 )
-from support.running_collectors import CampaignFace, Here, Reply, collector_here, eventually
+from support.running_collectors import (
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    eventually,
+    in_process_collector,
+)
 from unpoison.collector.http import guard
 from unpoison.collector.http.models import BatchBody, Body, SubmissionBody
 
 DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 
-def post(campaign: CampaignFace, route: str, body: bytes, **headers: str) -> Reply:
+def post(campaign: RunningCampaign, route: str, body: bytes, **headers: str) -> Reply:
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return campaign.face.post(f"{campaign.path}/{route}", body, headers=named)
+    return campaign.server.post(f"{campaign.path}/{route}", body, headers=named)
 
 
-def alive(here: Here) -> bool:
-    return here.ask("GET", "/healthz").status == 200
+def alive(server: InProcessCollector) -> bool:
+    return server.request("GET", "/healthz").status == 200
 
 
 @pytest.mark.parametrize("route", DEVICE_ROUTES)
@@ -60,30 +66,32 @@ def alive(here: Here) -> bool:
     ],
     ids=["open", "closed", "objects", "mixed", "values"],
 )
-def test_deep_json_is_refused(campaign: CampaignFace, route: str, body: bytes, status: int) -> None:
-    with nothing_counted(campaign):
-        refused(post(campaign, route, body), status, "invalid-request")
+def test_deep_json_is_refused(
+    campaign: RunningCampaign, route: str, body: bytes, status: int
+) -> None:
+    with assert_nothing_counted(campaign):
+        assert_refused(post(campaign, route, body), status, "invalid-request")
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"plan":' * 100_000, b"[" * 900 + b"]" * 900])
-def test_deep_json_from_an_operator_is_refused_too(here: Here, body: bytes) -> None:
-    reply = here.post("/v1/campaigns", body, token=here.token)
+def test_deep_json_from_an_operator_is_refused_too(server: InProcessCollector, body: bytes) -> None:
+    reply = server.post("/v1/campaigns", body, token=server.token)
     assert (reply.status, reply.code) in ((400, "invalid-request"), (422, "invalid-request"))
     nested = b'{"name": "Deep", "plan": {"epsilon": ' + b"[" * 900 + b"]" * 900 + b"}}"
-    refused(here.post("/v1/campaigns", nested, token=here.token), 422, "invalid-plan")
+    assert_refused(server.post("/v1/campaigns", nested, token=server.token), 422, "invalid-plan")
 
 
-def flooded(here: Here, head: bytes, part: bytes, total: int) -> tuple[int, bytes]:
+def flooded(server: InProcessCollector, head: bytes, part: bytes, total: int) -> tuple[int, bytes]:
     """Send parts until the collector cuts the connection; how much went out, and the answer."""
-    with connect(here) as wire:
+    with connect(server) as wire:
         wire.sendall(head)
         gone = 0
         while gone < total:
-            done = sent(wire, part)
+            done = send_until_cut(wire, part)
             gone += done
             if done < len(part):
                 break
-        return gone, rest(wire)
+        return gone, read_to_end(wire)
 
 
 @pytest.mark.parametrize(
@@ -91,44 +99,50 @@ def flooded(here: Here, head: bytes, part: bytes, total: int) -> tuple[int, byte
     [("reports", MEGABYTE), ("tickets", MEGABYTE), ("reports/batch", guard.LARGE)],
 )
 def test_100_megabytes_are_cut_off_early(
-    here: Here, campaign: CampaignFace, route: str, limit: int
+    server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
 ) -> None:
     path, total = f"{campaign.path}/{route}", 100 * MEGABYTE
-    with nothing_counted(campaign):
-        promised = request("POST", path, JSON, f"Content-Length: {total}")
-        gone, answer = flooded(here, promised, b"[" * MEGABYTE, total)
+    with assert_nothing_counted(campaign):
+        promised = request_bytes("POST", path, JSON, f"Content-Length: {total}")
+        gone, answer = flooded(server, promised, b"[" * MEGABYTE, total)
         assert (status_of(answer), gone < BUFFERS) == (413, True)
         chunk = b"%x\r\n%s\r\n" % (MEGABYTE, b"[" * MEGABYTE)
-        gone, answer = flooded(here, request("POST", path, JSON, CHUNKED), chunk, total)
+        gone, answer = flooded(server, request_bytes("POST", path, JSON, CHUNKED), chunk, total)
         assert (status_of(answer), gone < limit + BUFFERS) == (413, True)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too-large"
-    assert alive(here)
+    assert alive(server)
 
 
-def test_a_large_body_is_refused_before_it_is_sent(here: Here, campaign: CampaignFace) -> None:
+def test_a_large_body_is_refused_before_it_is_sent(
+    server: InProcessCollector, campaign: RunningCampaign
+) -> None:
     expect = "Expect: 100-continue"
     path = f"{campaign.path}/reports"
-    large = request("POST", path, JSON, expect, f"Content-Length: {100 * MEGABYTE}")
-    assert status_of(exchanged(here, large)) == 413
+    large = request_bytes("POST", path, JSON, expect, f"Content-Length: {100 * MEGABYTE}")
+    assert status_of(exchange(server, large)) == 413
 
 
-def test_nobody_may_send_a_large_body_where_none_is_wanted(here: Here) -> None:
+def test_nobody_may_send_a_large_body_where_none_is_wanted(server: InProcessCollector) -> None:
     chunk = b"%x\r\n%s\r\n" % (MEGABYTE, b"[" * MEGABYTE)
     for method, path in (("GET", "/healthz"), ("POST", "/nothing"), ("PUT", "/"), ("GET", "/")):
-        gone, _ = flooded(here, request(method, path, JSON, CHUNKED), chunk, 100 * MEGABYTE)
+        gone, _ = flooded(server, request_bytes(method, path, JSON, CHUNKED), chunk, 100 * MEGABYTE)
         assert gone < BUFFERS
-    assert alive(here)
+    assert alive(server)
 
 
 @pytest.mark.parametrize(
     ("route", "limit"), [("reports", MEGABYTE), ("reports/batch", guard.LARGE)]
 )
-def test_the_limit_is_exact(here: Here, campaign: CampaignFace, route: str, limit: int) -> None:
-    with nothing_counted(campaign):
-        refused(post(campaign, route, b" " * limit), 400, "invalid-request")
+def test_the_limit_is_exact(
+    server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
+) -> None:
+    with assert_nothing_counted(campaign):
+        assert_refused(post(campaign, route, b" " * limit), 400, "invalid-request")
         path = f"{campaign.path}/{route}"
-        more = request("POST", path, JSON, f"Content-Length: {limit + 1}", body=b" " * (limit + 1))
-        assert status_of(exchanged(here, more)) == 413
+        more = request_bytes(
+            "POST", path, JSON, f"Content-Length: {limit + 1}", body=b" " * (limit + 1)
+        )
+        assert status_of(exchange(server, more)) == 413
 
 
 def faulty(kind: str) -> bytes:
@@ -144,13 +158,13 @@ def faulty(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["values", "keys", "nested keys"])
-def test_a_million_faults_cost_no_more_than_one(campaign: CampaignFace, kind: str) -> None:
+def test_a_million_faults_cost_no_more_than_one(campaign: RunningCampaign, kind: str) -> None:
     body = faulty(kind)
     assert len(body) > 2 * MEGABYTE
     started = time.monotonic()
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         reply = post(campaign, "reports/batch", body)
-    refused(reply, 422, "invalid-request")
+    assert_refused(reply, 422, "invalid-request")
     assert len(reply.body) < 500
     assert time.monotonic() - started < 2
 
@@ -167,54 +181,54 @@ def test_lists_stop_at_their_first_fault() -> None:
         assert told.value.error_count() <= 3
 
 
-def test_a_full_batch_has_no_more_keys_than_are_allowed(campaign: CampaignFace) -> None:
+def test_a_full_batch_has_no_more_keys_than_are_allowed(campaign: RunningCampaign) -> None:
     one = {"ticket": "x", "device": secrets.token_hex(32), "values": [1]}
     body = json.dumps({"submissions": [one] * 10_000}).encode()
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         results = post(campaign, "reports/batch", body).json["results"]
         more = json.dumps({"submissions": [one] * 10_001}).encode()
-        refused(post(campaign, "reports/batch", more), 422, "invalid-request")
+        assert_refused(post(campaign, "reports/batch", more), 422, "invalid-request")
     assert len(results) == 10_000
     assert {each["error"]["code"] for each in results} == {"invalid-ticket"}
 
 
-def half_sent(here: Here, path: str, size: int) -> socket.socket:
+def half_sent(server: InProcessCollector, path: str, size: int) -> socket.socket:
     """A connection with a body that has not ended."""
-    wire = connect(here)
-    promised = request("POST", path, JSON, f"Content-Length: {size + 1}")
+    wire = connect(server)
+    promised = request_bytes("POST", path, JSON, f"Content-Length: {size + 1}")
     wire.sendall(promised + b" " * size)
     return wire
 
 
 def test_large_bodies_share_one_room_and_small_ones_always_fit(
-    here: Here, campaign: CampaignFace, monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, campaign: RunningCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "IN_FLIGHT", 4 * MEGABYTE)
-    device, path = campaign.enrolled(), f"{campaign.path}/reports/batch"
+    device, path = campaign.enrol_device(), f"{campaign.path}/reports/batch"
     large = json.dumps({"submissions": []}).encode() + b" " * (2 * MEGABYTE)
-    assert here.post(path, large).json == {"results": []}
-    with half_sent(here, path, 3 * MEGABYTE):
-        eventually(lambda: here.guard.in_flight == 3 * MEGABYTE)
-        reply = here.post(path, large)
-        refused(reply, 503, "unavailable")
+    assert server.post(path, large).json == {"results": []}
+    with half_sent(server, path, 3 * MEGABYTE):
+        eventually(lambda: server.guard.in_flight == 3 * MEGABYTE)
+        reply = server.post(path, large)
+        assert_refused(reply, 503, "unavailable")
         assert int(reply.headers["retry-after"]) > 0
         assert campaign.submit(device.body()).status == 200
-        assert here.guard.in_flight == 3 * MEGABYTE
-    eventually(lambda: here.guard.in_flight == 0)
-    assert here.post(path, large).json == {"results": []}
+        assert server.guard.in_flight == 3 * MEGABYTE
+    eventually(lambda: server.guard.in_flight == 0)
+    assert server.post(path, large).json == {"results": []}
 
 
 def test_too_many_requests_at_once_are_told_to_come_back(tmp_path: Path) -> None:
-    with collector_here(tmp_path, connections=3, **PATIENT) as here:
-        campaign = here.campaign()
-        device, path = campaign.enrolled(), f"{campaign.path}/reports"
-        wires = [half_sent(here, path, 10) for _ in range(3)]
-        eventually(lambda: here.guard.in_flight == 30)
-        with nothing_counted(campaign):
+    with in_process_collector(tmp_path, connections=3, **NO_RATE_LIMITS) as server:
+        campaign = server.create_campaign()
+        device, path = campaign.enrol_device(), f"{campaign.path}/reports"
+        wires = [half_sent(server, path, 10) for _ in range(3)]
+        eventually(lambda: server.guard.in_flight == 30)
+        with assert_nothing_counted(campaign):
             reply = campaign.submit(device.body())
-            refused(reply, 503, "unavailable")
+            assert_refused(reply, 503, "unavailable")
             assert int(reply.headers["retry-after"]) > 0
         for wire in wires:
             wire.close()
-        eventually(lambda: here.guard.in_flight == 0)
+        eventually(lambda: server.guard.in_flight == 0)
         assert campaign.submit(device.body()).status == 200

@@ -13,8 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
-from support.concurrent_devices import Crew
-from support.running_collectors import CampaignFace, Here, collector_here, eventually
+from support.concurrent_devices import DeviceFleet
+from support.running_collectors import (
+    InProcessCollector,
+    RunningCampaign,
+    eventually,
+    in_process_collector,
+)
 from unpoison import Plan, Summary
 from unpoison.collector.campaigns import retention, tallies
 from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
@@ -29,66 +34,71 @@ DAY = 86400
 
 
 @pytest.fixture
-def here(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+def server(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InProcessCollector]:
     monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
     monkeypatch.setattr(retention, "AT_ONCE", 7)
     keys = str(tmp_path / "tickets.keys")
-    with collector_here(tmp_path, database=database, key_file=keys, keep_submissions=2) as found:
+    with in_process_collector(
+        tmp_path, database=database, key_file=keys, keep_submissions=2
+    ) as found:
         yield found
 
 
-def kept(here: Here, campaign: CampaignFace) -> int:
+def kept(server: InProcessCollector, campaign: RunningCampaign) -> int:
     """How many submissions still have values."""
-    with here.collector.database.reading() as connection:
+    with server.collector.database.reading() as connection:
         mine = submissions.c.campaign == campaign.id
         return int(
             connection.execute(select(func.count(submissions.c.cells)).where(mine)).scalar_one()
         )
 
 
-def exported(here: Here, campaign: CampaignFace) -> int:
+def exported(server: InProcessCollector, campaign: RunningCampaign) -> int:
     """How many reports an export holds."""
-    archive = zipfile.ZipFile(io.BytesIO(here.operator.download(f"{campaign.path}/export")))
+    archive = zipfile.ZipFile(io.BytesIO(server.operator.download(f"{campaign.path}/export")))
     assert archive.testzip() is None
     return int(pq.read_table(io.BytesIO(archive.read("reports.parquet"))).num_rows)
 
 
-def test_old_values_are_gone_and_everything_else_stays(here: Here) -> None:
-    crew = Crew(here.campaign(), Random(1), most=60)
-    crew.volley(40)
-    crew.finish()
-    campaign, old = crew.campaign, list(crew.members)
-    reports = exported(here, campaign)
-    summary = here.operator.download(f"{campaign.path}/summary")
-    here.clock.step = DAY
-    crew.volley(10)
-    crew.finish()
-    later = here.operator.download(f"{campaign.path}/summary")
-    assert (kept(here, campaign), later != summary) == (50, True)
+def test_old_values_are_gone_and_everything_else_stays(server: InProcessCollector) -> None:
+    fleet = DeviceFleet(server.create_campaign(), Random(1), most=60)
+    fleet.add_devices(40)
+    fleet.finish()
+    campaign, old = fleet.campaign, list(fleet.devices)
+    reports = exported(server, campaign)
+    summary = server.operator.download(f"{campaign.path}/summary")
+    server.clock.step = DAY
+    fleet.add_devices(10)
+    fleet.finish()
+    later = server.operator.download(f"{campaign.path}/summary")
+    assert (kept(server, campaign), later != summary) == (50, True)
 
-    here.clock.step = 2 * DAY + 60
-    eventually(lambda: kept(here, campaign) == 10)
-    assert here.operator.download(f"{campaign.path}/summary") == later
-    assert 0 < exported(here, campaign) < reports
+    server.clock.step = 2 * DAY + 60
+    eventually(lambda: kept(server, campaign) == 10)
+    assert server.operator.download(f"{campaign.path}/summary") == later
+    assert 0 < exported(server, campaign) < reports
     eventually(lambda: campaign.status()["submissions"] == 50)
     assert campaign.submit(old[0].submission).json == {"status": "accepted"}
     others = {**old[1].submission, "values": [1] * len(old[1].values)}
     assert campaign.submit(others).code == "ticket-used"
-    assert campaign.submit(crew.members[-1].submission).status == 200
-    assert here.operator.download(f"{campaign.path}/summary") == later
+    assert campaign.submit(fleet.devices[-1].submission).status == 200
+    assert server.operator.download(f"{campaign.path}/summary") == later
 
 
 def test_with_no_days_at_all_values_go_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
-    with collector_here(tmp_path, keep_submissions=0) as here:
-        campaign = here.campaign()
-        assert campaign.submit(campaign.enrolled().body()).status == 200
-        eventually(lambda: kept(here, campaign) == 0)
+    with in_process_collector(tmp_path, keep_submissions=0) as server:
+        campaign = server.create_campaign()
+        assert campaign.submit(campaign.enrol_device().body()).status == 200
+        eventually(lambda: kept(server, campaign) == 0)
         eventually(lambda: campaign.status()["submissions"] == 1)
         assert (
-            Summary.from_bytes(here.operator.download(f"{campaign.path}/summary")).total_users == 1
+            Summary.from_bytes(server.operator.download(f"{campaign.path}/summary")).total_users
+            == 1
         )
 
 

@@ -1,4 +1,4 @@
-"""Values that are no cells, or not as many as they should be: refused, and repeated nowhere."""
+"""Wrong values, or the wrong number of them, are refused, and neither echoed nor logged."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from collections.abc import Iterator
 import pytest
 
 from support.raw_http import (
-    PATIENT,
+    NO_RATE_LIMITS,
+    assert_nothing_counted,
+    assert_refused,
     campaign_fixture,
-    counts,
-    exchanged,
-    here_fixture,
-    nothing_counted,
-    refused,
+    exchange,
+    server_fixture,
+    stored_counts,
 )
-from support.running_collectors import CampaignFace, Here, Pass, Reply, eventually
+from support.running_collectors import (
+    EnrolledDevice,
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    eventually,
+)
 from unpoison.collector.http.logs import JsonLines, set_up_logs
 
-here = here_fixture(**PATIENT)
+server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
 
 INVALID, OUTSIDE = (422, "invalid-request"), (422, "out-of-domain")
@@ -60,7 +66,7 @@ LITERALS = {
 }
 
 
-def sent(campaign: CampaignFace, device: Pass, values: str) -> Reply:
+def sent(campaign: RunningCampaign, device: EnrolledDevice, values: str) -> Reply:
     """A submission whose values are written just so."""
     head = json.dumps(device.body())
     before, _, after = head.partition(json.dumps([7] * device.reports))
@@ -69,66 +75,68 @@ def sent(campaign: CampaignFace, device: Pass, values: str) -> Reply:
 
 
 @pytest.mark.parametrize("literal", LITERALS, ids=lambda literal: literal[:12])
-def test_what_is_no_cell_is_refused_and_not_repeated(campaign: CampaignFace, literal: str) -> None:
+def test_what_is_no_cell_is_refused_and_not_repeated(
+    campaign: RunningCampaign, literal: str
+) -> None:
     assert campaign.plan.cells == 4096
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
         for place in {0, device.reports - 1}:
             values = ["5"] * device.reports
             values[place] = literal
             reply = sent(campaign, device, f"[{', '.join(values)}]")
-            refused(reply, *LITERALS[literal])
+            assert_refused(reply, *LITERALS[literal])
             digits = literal.strip('-"[]{}')
             assert len(digits) < 5 or digits not in reply.body.decode()
     assert campaign.submit(device.body()).status == 200
 
 
 @pytest.mark.parametrize("cell", [0, 1, 4095])
-def test_the_first_and_the_last_cell_are_cells(campaign: CampaignFace, cell: int) -> None:
-    device = campaign.enrolled()
-    before = counts(campaign)
+def test_the_first_and_the_last_cell_are_cells(campaign: RunningCampaign, cell: int) -> None:
+    device = campaign.enrol_device()
+    before = stored_counts(campaign)
     assert campaign.submit(device.body([cell] * device.reports)).status == 200
-    assert counts(campaign).reports == before.reports + device.reports
+    assert stored_counts(campaign).reports == before.reports + device.reports
 
 
 @pytest.mark.parametrize("change", [-1, 1, 2, 100, 10_000])
-def test_a_ticket_is_for_so_many_values(campaign: CampaignFace, change: int) -> None:
-    device = campaign.enrolled()
+def test_a_ticket_is_for_so_many_values(campaign: RunningCampaign, change: int) -> None:
+    device = campaign.enrol_device()
     number = device.reports + change
-    with nothing_counted(campaign):
+    with assert_nothing_counted(campaign):
         reply = campaign.submit(device.body([7] * number))
-        refused(reply, 422, "wrong-number-of-values")
+        assert_refused(reply, 422, "wrong-number-of-values")
     assert reply.json["error"]["field"] == "values"
     assert campaign.submit(device.body()).status == 200
 
 
-def test_to_send_no_values_is_to_send_too_few(campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
-        refused(sent(campaign, device, "[]"), 422, "wrong-number-of-values")
+def test_to_send_no_values_is_to_send_too_few(campaign: RunningCampaign) -> None:
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
+        assert_refused(sent(campaign, device, "[]"), 422, "wrong-number-of-values")
         for written in ("null", "7", '"7"', "{}", "[", ""):
             reply = sent(campaign, device, written)
             assert reply.status in (400, 422)
             assert reply.code == "invalid-request"
         body = {key: value for key, value in device.body().items() if key != "values"}
-        refused(campaign.submit(body), 422, "invalid-request")
+        assert_refused(campaign.submit(body), 422, "invalid-request")
 
 
-def test_values_beyond_all_tickets_are_not_even_read(campaign: CampaignFace) -> None:
-    device = campaign.enrolled()
-    with nothing_counted(campaign):
-        refused(campaign.submit(device.body([7] * (2**16 + 1))), 422, "invalid-request")
+def test_values_beyond_all_tickets_are_not_even_read(campaign: RunningCampaign) -> None:
+    device = campaign.enrol_device()
+    with assert_nothing_counted(campaign):
+        assert_refused(campaign.submit(device.body([7] * (2**16 + 1))), 422, "invalid-request")
 
 
-def test_a_wrong_value_in_a_batch_spoils_only_its_own_submission(campaign: CampaignFace) -> None:
-    good, outside, short = (campaign.enrolled() for _ in range(3))
-    before = counts(campaign)
+def test_a_wrong_value_in_a_batch_spoils_only_its_own_submission(campaign: RunningCampaign) -> None:
+    good, outside, short = (campaign.enrol_device() for _ in range(3))
+    before = stored_counts(campaign)
     bodies = [outside.body([4096] * outside.reports), good.body(), short.body([])]
-    reply = campaign.face.post(f"{campaign.path}/reports/batch", {"submissions": bodies})
+    reply = campaign.server.post(f"{campaign.path}/reports/batch", {"submissions": bodies})
     told = [each.get("error", {}).get("code") for each in reply.json["results"]]
     assert (reply.status, told) == (200, ["out-of-domain", None, "wrong-number-of-values"])
-    assert counts(campaign).submissions == before.submissions + 1
-    assert counts(campaign).reports == before.reports + good.reports
+    assert stored_counts(campaign).submissions == before.submissions + 1
+    assert stored_counts(campaign).reports == before.reports + good.reports
 
 
 class Lines(logging.Handler):
@@ -159,10 +167,10 @@ def lines() -> Iterator[list[str]]:
 
 
 def test_logs_have_no_secrets_and_no_values(
-    here: Here, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    server: InProcessCollector, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign = here.campaign()
-    device, value = campaign.enrolled(), 3917
+    campaign = server.create_campaign()
+    device, value = campaign.enrol_device(), 3917
     body = device.body([value] * device.reports)
     wrong = secrets.token_hex(32)
     outside = 918273645
@@ -174,30 +182,30 @@ def test_logs_have_no_secrets_and_no_values(
         campaign.submit({**body, "device": wrong}),
         campaign.submit({**body, "ticket": wrong}),
         campaign.submit({**body, wrong: wrong}),
-        campaign.enrol(device=wrong, invite=device.invite),
-        campaign.enrol(device=wrong, invite=wrong),
-        here.ask("GET", f"/v1/campaigns?token={wrong}", token=wrong),
-        here.ask("GET", f"/v1/{wrong}?{wrong}"),
-        here.ask("GET", f"/static/{wrong}"),
+        campaign.request_ticket(device=wrong, invite=device.invite),
+        campaign.request_ticket(device=wrong, invite=wrong),
+        server.request("GET", f"/v1/campaigns?token={wrong}", token=wrong),
+        server.request("GET", f"/v1/{wrong}?{wrong}"),
+        server.request("GET", f"/static/{wrong}"),
     ]
     assert all(400 <= reply.status < 500 for reply in replies)
-    exchanged(here, f"GARBAGE {wrong}\r\n\r\n".encode())
+    exchange(server, f"GARBAGE {wrong}\r\n\r\n".encode())
 
     def fails(*_: object) -> None:
         raise RuntimeError(f"{wrong} {value}")
 
-    monkeypatch.setattr(here.collector, "submit", fails)
-    refused(campaign.submit(body), 500, "internal")
+    monkeypatch.setattr(server.collector, "submit", fails)
+    assert_refused(campaign.submit(body), 500, "internal")
     eventually(lambda: any('"status": 500' in line for line in lines))
     events = [json.loads(line) for line in lines]
     assert {event["event"] for event in events} >= {"request", "internal fault"}
     assert {event.get("status") for event in events} >= {200, 401, 403, 404, 409, 422, 500}
     secret = (
-        device.device,
+        device.secret,
         device.ticket["ticket"],
         device.ticket["ticket"].rpartition(".")[2],
         str(device.invite),
-        here.token,
+        server.token,
         wrong,
         str(value),
         str(outside),

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Connection
 
-from support.concurrent_devices import CONNECTIONS, Crew, Shot
-from support.database_audit import opened
-from support.forked_collectors import Nursery
+from support.concurrent_devices import CONNECTIONS, DeviceFleet, DeviceRequest
+from support.database_audit import open_database
+from support.forked_collectors import CollectorForker
 from support.postgres import Cluster
-from support.running_collectors import CampaignFace, Face, eventually
+from support.running_collectors import RunningCampaign, RunningCollector, eventually
 from unpoison import Summary
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.collector.campaigns import tallies
@@ -43,13 +43,13 @@ class Pair:
     """Two servers, and the database that they share."""
 
     database: str
-    servers: tuple[Face, Face]
+    servers: tuple[RunningCollector, RunningCollector]
 
-    def campaign(self, **keys: Any) -> CampaignFace:
-        return self.servers[0].campaign(**{"min_users": NO_ESTIMATES, **keys})
+    def campaign(self, **keys: Any) -> RunningCampaign:
+        return self.servers[0].create_campaign(**{"min_users": NO_ESTIMATES, **keys})
 
-    def crew(self, most: int = 2000) -> Crew:
-        return Crew(self.campaign(), Random(1), most)
+    def fleet(self, most: int = 2000) -> DeviceFleet:
+        return DeviceFleet(self.campaign(), Random(1), most)
 
     def fire(
         self, first: Sequence[bytes], second: Sequence[bytes], *, rate: float | None = None
@@ -61,46 +61,51 @@ class Pair:
                 threads.submit(fire, port, requests, rate, CONNECTIONS)
                 for port, requests in zip(ports, (first, second), strict=True)
             ]
-            return [each.result() for each in work]
+            return [firing.result() for firing in work]
 
     def fire_all(self, requests: Sequence[bytes]) -> list[Outcome]:
         """The same requests to both at once."""
         return self.fire(requests, requests)
 
-    def share(self, crew: Crew, shots: Sequence[Shot], rate: float | None = None) -> None:
+    def share(
+        self, fleet: DeviceFleet, requests: Sequence[DeviceRequest], rate: float | None = None
+    ) -> None:
         """One half to each; all must be answered well."""
-        halves = shots[::2], shots[1::2]
-        first, second = ([shot.request for shot in half] for half in halves)
+        halves = requests[::2], requests[1::2]
+        first, second = ([request.data for request in half] for half in halves)
         outcomes = self.fire(first, second, rate=rate)
         for half, outcome in zip(halves, outcomes, strict=True):
             assert Counter(outcome.statuses) == {200: len(half)}
-            crew.learn(half, outcome)
+            fleet.record_answers(half, outcome)
 
 
 @pytest.fixture(scope="module")
 def pair(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with postgres.database() as database, Nursery(tmp_path_factory.mktemp("pair")) as nursery:
-        first, second = (nursery.spawn(database, TOKEN) for _ in range(2))
+    with (
+        postgres.database() as database,
+        CollectorForker(tmp_path_factory.mktemp("pair")) as forker,
+    ):
+        first, second = (forker.spawn(database, TOKEN) for _ in range(2))
         yield Pair(database, (first, second))
 
 
 def test_enrolments_at_both_are_balanced_and_numbered_once(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(600)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
-    found = crew.check(pair.database)
+    fleet = pair.fleet()
+    fleet.add_devices(600)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
+    found = fleet.assert_stored(pair.database)
     assert sorted(found.enrolled.values()) == [200, 200, 200]
-    assert len({each.number for each in crew.members}) == 600
+    assert len({device.number for device in fleet.devices}) == 600
 
 
 def test_a_device_that_asks_both_at_once_gets_one_ticket(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(200)
-    requests = [crew.enrolment(each).request for each in crew.members]
+    fleet = pair.fleet()
+    fleet.add_devices(200)
+    requests = [fleet.enrolment(device).data for device in fleet.devices]
     first, second = pair.fire_all(requests)
     assert Counter(first.statuses + second.statuses) == {200: 400}
     assert first.answers == second.answers
-    assert sum(crew.check(pair.database).enrolled.values()) == 200
+    assert sum(fleet.assert_stored(pair.database).enrolled.values()) == 200
 
 
 def test_an_invite_that_two_devices_use_at_once_is_for_one_of_them(pair: Pair) -> None:
@@ -119,37 +124,37 @@ def test_an_invite_that_two_devices_use_at_once_is_for_one_of_them(pair: Pair) -
 
 
 def test_a_submission_that_comes_to_both_at_once_counts_once(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(300)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
-    single = [crew.single(each) for each in crew.members[:150]]
-    batch = [crew.batch(crew.members[at : at + 10]) for at in range(150, 300, 10)]
-    outcomes = pair.fire_all([shot.request for shot in single + batch])
+    fleet = pair.fleet()
+    fleet.add_devices(300)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
+    single = [fleet.single(device) for device in fleet.devices[:150]]
+    batch = [fleet.batch(fleet.devices[at : at + 10]) for at in range(150, 300, 10)]
+    outcomes = pair.fire_all([request.data for request in single + batch])
     for outcome in outcomes:
         assert set(outcome.statuses) == {200}
-        crew.learn(single + batch, outcome)
-    assert len(crew.check(pair.database).cells) == 300
+        fleet.record_answers(single + batch, outcome)
+    assert len(fleet.assert_stored(pair.database).cells) == 300
 
 
 def test_of_two_submissions_for_one_ticket_one_counts(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(100)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
-    path = f"{crew.campaign.path}/reports"
+    fleet = pair.fleet()
+    fleet.add_devices(100)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
+    path = f"{fleet.campaign.path}/reports"
     wishes = [
         [
-            post(path, {**each.submission, "values": [cell] * len(each.values)})
-            for each in crew.members
+            post(path, {**device.submission, "values": [cell] * len(device.values)})
+            for device in fleet.devices
         ]
         for cell in (1, 2)
     ]
     first, second = pair.fire(*wishes)
     both = list(zip(first.statuses, second.statuses, strict=True))
     assert Counter(tuple(sorted(statuses)) for statuses in both) == {(200, 409): 100}
-    for member, statuses in zip(crew.members, both, strict=True):
+    for member, statuses in zip(fleet.devices, both, strict=True):
         member.values = [1 + statuses.index(200)] * len(member.values)
         member.counted = True
-    assert len(crew.check(pair.database).cells) == 100
+    assert len(fleet.assert_stored(pair.database).cells) == 100
 
 
 @contextmanager
@@ -185,13 +190,13 @@ def test_adding_up_while_both_count_loses_nothing(
         return found
 
     monkeypatch.setattr(Tallies, "summary", staticmethod(slowly))
-    crew = pair.crew()
-    crew.volley(1000)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    fleet = pair.fleet()
+    fleet.add_devices(1000)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
     users = [0.0]
-    with opened(pair.database) as database:
+    with open_database(pair.database) as database:
         with database.reading() as connection:
-            campaign = Campaigns.find(connection, crew.campaign.id)
+            campaign = Campaigns.find(connection, fleet.campaign.id)
         assert campaign is not None
 
         def add_up() -> None:
@@ -201,30 +206,34 @@ def test_adding_up_while_both_count_loses_nothing(
                 users.append(Tallies.summary(connection, campaign).total_users)
 
         with meanwhile(add_up):
-            pair.share(crew, [crew.single(each) for each in crew.members])
+            pair.share(fleet, [fleet.single(device) for device in fleet.devices])
     assert users == sorted(users), "a reader saw something vanish"
-    assert len(crew.check(pair.database).cells) == 1000
+    assert len(fleet.assert_stored(pair.database).cells) == 1000
 
 
 def test_servers_do_not_lock_one_another_out(pair: Pair) -> None:
     """Each with requests of all kinds to two campaigns, in the orders that would be worst."""
-    crews = [pair.crew(), pair.crew()]
-    for crew in crews:
-        crew.volley(400)
-        pair.share(crew, [crew.enrolment(each) for each in crew.members[:200]])
-    first, second = crews
-    enrol = [[crew.enrolment(each) for each in crew.members[200:]] for crew in crews]
-    submit = [[crew.single(each) for each in crew.members[:200]] for crew in crews]
-    left = [shot for both in zip(enrol[0], submit[1], strict=True) for shot in both]
-    right = [shot for both in zip(enrol[1], submit[0], strict=True) for shot in both]
-    outcomes = pair.fire(*([shot.request for shot in shots] for shots in (left, right)))
+    fleets = [pair.fleet(), pair.fleet()]
+    for fleet in fleets:
+        fleet.add_devices(400)
+        pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices[:200]])
+    first, second = fleets
+    enrol = [[fleet.enrolment(device) for device in fleet.devices[200:]] for fleet in fleets]
+    submit = [[fleet.single(device) for device in fleet.devices[:200]] for fleet in fleets]
+    left = [request for both in zip(enrol[0], submit[1], strict=True) for request in both]
+    right = [request for both in zip(enrol[1], submit[0], strict=True) for request in both]
+    outcomes = pair.fire(*([request.data for request in requests] for requests in (left, right)))
     for outcome in outcomes:
         assert Counter(outcome.statuses) == {200: 400}
-    for outcome, shots in zip(outcomes, (left, right), strict=True):
-        first.learn(shots[::2] if shots is left else shots[1::2], part(outcome, shots is right))
-        second.learn(shots[1::2] if shots is left else shots[::2], part(outcome, shots is left))
-    for crew in crews:
-        crew.check(pair.database)
+    for outcome, requests in zip(outcomes, (left, right), strict=True):
+        first.record_answers(
+            requests[::2] if requests is left else requests[1::2], part(outcome, requests is right)
+        )
+        second.record_answers(
+            requests[1::2] if requests is left else requests[::2], part(outcome, requests is left)
+        )
+    for fleet in fleets:
+        fleet.assert_stored(pair.database)
 
 
 def part(outcome: Outcome, odd: bool) -> Outcome:
@@ -235,19 +244,19 @@ def part(outcome: Outcome, odd: bool) -> Outcome:
 
 
 def test_refusals_at_both_are_all_counted(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(60)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
-    path = f"{crew.campaign.path}/reports"
-    wrong = [post(path, {**each.submission, "values": []}) for each in crew.members]
+    fleet = pair.fleet()
+    fleet.add_devices(60)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
+    path = f"{fleet.campaign.path}/reports"
+    wrong = [post(path, {**device.submission, "values": []}) for device in fleet.devices]
     outside = [
-        post(path, {**each.submission, "values": [10**6] * len(each.values)})
-        for each in crew.members
+        post(path, {**device.submission, "values": [10**6] * len(device.values)})
+        for device in fleet.devices
     ]
     for outcome in pair.fire(wrong + outside, outside + wrong):
         assert Counter(outcome.statuses) == {422: 120}
     causes = [{"cause": name, "count": 120} for name in ("out-of-domain", "wrong-number-of-values")]
-    eventually(lambda: crew.campaign.status()["rejections"] == causes)
+    eventually(lambda: fleet.campaign.status()["rejections"] == causes)
 
 
 def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pair: Pair) -> None:
@@ -255,7 +264,7 @@ def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pa
     causes = [(campaign, "ticket-used", 1), (campaign, "out-of-domain", 2)]
 
     def write(rows: list[tuple[str, str, int]]) -> None:
-        with opened(pair.database) as database:
+        with open_database(pair.database) as database:
             for _ in range(100):
                 with database.writing() as connection:
                     count_rejections(connection, rows)
@@ -269,13 +278,13 @@ def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pa
 
 
 def test_an_export_is_of_one_moment(pair: Pair) -> None:
-    crew = pair.crew()
-    crew.volley(600)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
+    fleet = pair.fleet()
+    fleet.add_devices(600)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
     seen = []
 
     def export() -> None:
-        data = crew.campaign.face.operator.download(f"{crew.campaign.path}/export")
+        data = fleet.campaign.server.operator.download(f"{fleet.campaign.path}/export")
         archive = zipfile.ZipFile(io.BytesIO(data))
         told = json.loads(archive.read("campaign.json"))
         summary = Summary.from_bytes(archive.read("campaign.summary"))
@@ -283,7 +292,7 @@ def test_an_export_is_of_one_moment(pair: Pair) -> None:
         seen.append((told["submissions"], summary.total_users, told["reports"], rows))
 
     with meanwhile(export):
-        pair.share(crew, [crew.single(each) for each in crew.members], rate=120)
+        pair.share(fleet, [fleet.single(device) for device in fleet.devices], rate=120)
     export()
     assert len({submissions for submissions, *_ in seen}) > 1, "all were before or after"
     for submissions, users, reports, rows in seen:
@@ -291,15 +300,15 @@ def test_an_export_is_of_one_moment(pair: Pair) -> None:
 
 
 def test_a_change_at_one_is_known_to_the_other(pair: Pair) -> None:
-    crew = pair.crew(most=10)
-    crew.volley(2)
-    pair.share(crew, [crew.enrolment(each) for each in crew.members])
-    elsewhere = CampaignFace(pair.servers[1], crew.campaign.id, crew.campaign.plan)
-    assert elsewhere.submit(crew.members[0].submission).status == 200
-    pair.servers[0].operator.post(f"{crew.campaign.path}/close")
-    late = elsewhere.submit(crew.members[1].submission)
+    fleet = pair.fleet(most=10)
+    fleet.add_devices(2)
+    pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
+    elsewhere = RunningCampaign(pair.servers[1], fleet.campaign.id, fleet.campaign.plan)
+    assert elsewhere.submit(fleet.devices[0].submission).status == 200
+    pair.servers[0].operator.post(f"{fleet.campaign.path}/close")
+    late = elsewhere.submit(fleet.devices[1].submission)
     assert (late.status, late.code) == (409, "campaign-not-open")
-    assert elsewhere.submit(crew.members[0].submission).status == 200, "it was counted before"
+    assert elsewhere.submit(fleet.devices[0].submission).status == 200, "it was counted before"
 
 
 def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
@@ -312,6 +321,6 @@ def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
             return file.load_or_make()
 
         with ThreadPoolExecutor(8) as threads:
-            found = [each.result() for each in [threads.submit(make) for _ in range(8)]]
+            found = [making.result() for making in [threads.submit(make) for _ in range(8)]]
         assert all(keys == file.load() for keys in found)
     assert not list(tmp_path.glob("*.part"))

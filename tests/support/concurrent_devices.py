@@ -1,4 +1,4 @@
-"""Devices under way: who asked, who was answered, and who has to ask again."""
+"""Many devices that enrol and report at once, and repeat what was not answered."""
 
 from __future__ import annotations
 
@@ -12,151 +12,169 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from support.database_audit import Books, books
-from support.running_collectors import CampaignFace
+from support.database_audit import CampaignRows, read_campaign_rows
+from support.running_collectors import RunningCampaign
 from unpoison.bench.load import BROKEN, Outcome, fire, post
 
 CONNECTIONS = 32
 BATCH = 8
-LATER = (BROKEN, 503)
-"""What a device may be told when something is wrong: nothing, or to come back."""
+"""Submissions in one request of `reports/batch`."""
+REPEATS = 20
+"""Submissions in a set of mixed requests that were acknowledged before and are sent again."""
+RETRYABLE = (BROKEN, 503)
+"""What a device may get when something is wrong: no answer, or the request to come back."""
 
 
 @dataclass
-class Member:
-    """A device with an invite; `counted` once it was told so."""
+class Device:
+    """A device with an invite; `counted` once its submission was acknowledged."""
 
     invite: str
-    device: str
+    secret: str
     ticket: dict[str, Any] | None = None
     values: list[int] = field(default_factory=list)
     counted: bool = False
 
     @property
     def number(self) -> int:
-        """The number of its ticket, which stands in it."""
+        """The number of its ticket, the second field of the ticket's text."""
         assert self.ticket is not None
         return int(str(self.ticket["ticket"]).split(".")[1])
 
     @property
     def submission(self) -> dict[str, Any]:
-        """What it sends: the same bytes each time."""
+        """What it sends, the same each time."""
         assert self.ticket is not None
-        return {"ticket": self.ticket["ticket"], "device": self.device, "values": self.values}
+        return {"ticket": self.ticket["ticket"], "device": self.secret, "values": self.values}
 
-    def seated(self, ticket: dict[str, Any], random: Random, cells: int) -> None:
-        """Take the ticket; it is the same one each time."""
+    def take_ticket(self, ticket: dict[str, Any], random: Random, cells: int) -> None:
+        """Keep the first ticket and draw values for it; later ones must be the same."""
         assert self.ticket in (None, ticket), "a ticket has changed"
         if self.ticket is None:
             self.ticket = ticket
-            reports = sum(part["reports"] for part in ticket["groups"])
+            reports = sum(group["reports"] for group in ticket["groups"])
             self.values = [random.randrange(cells) for _ in range(reports)]
 
 
 @dataclass(frozen=True)
-class Shot:
-    """A request, and whose it is."""
+class DeviceRequest:
+    """The bytes of a request, its kind (enrol, submit, batch), and the devices it is from."""
 
-    request: bytes
+    data: bytes
     kind: str
-    members: tuple[Member, ...]
+    devices: tuple[Device, ...]
 
 
-class Crew:
-    """Devices of one campaign, as many as have been needed so far."""
+class DeviceFleet:
+    """The devices of one campaign, with what each was told."""
 
-    def __init__(self, campaign: CampaignFace, random: Random, most: int = 20_000) -> None:
+    def __init__(self, campaign: RunningCampaign, random: Random, most: int = 20_000) -> None:
         self.campaign, self.random = campaign, random
-        made = campaign.face.operator.post(f"{campaign.path}/invites", {"count": most})
-        self.invites = list(made["invites"])
-        self.members: list[Member] = []
+        issued = campaign.server.operator.post(f"{campaign.path}/invites", {"count": most})
+        self.invites = list(issued["invites"])
+        self.devices: list[Device] = []
         self.statuses: Counter[int] = Counter()
 
     @property
-    def waiting(self) -> list[Member]:
-        """Those who have a ticket and were not told that they are counted."""
-        return [each for each in self.members if each.ticket is not None and not each.counted]
+    def waiting(self) -> list[Device]:
+        """Devices with a ticket whose submission was not acknowledged yet."""
+        return [
+            device for device in self.devices if device.ticket is not None and not device.counted
+        ]
 
     @property
-    def counted(self) -> list[Member]:
-        """Those who were."""
-        return [each for each in self.members if each.counted]
+    def counted(self) -> list[Device]:
+        """Devices whose submission was acknowledged."""
+        return [device for device in self.devices if device.counted]
 
-    def volley(self, enrolments: int = 300) -> list[Shot]:
-        """Requests of all kinds, in any order: new ones, and what was not answered before."""
-        seatless = [each for each in self.members if each.ticket is None]
-        missing = enrolments - len(seatless)
-        fresh = [Member(self.invites.pop(), secrets.token_hex(32)) for _ in range(missing)]
-        self.members += fresh
-        seatless += fresh
-        again = self.random.sample(self.counted, min(20, len(self.counted)))
+    def add_devices(self, count: int) -> list[Device]:
+        """Add devices that have an invite each and have asked for nothing yet."""
+        added = [Device(self.invites.pop(), secrets.token_hex(32)) for _ in range(count)]
+        self.devices += added
+        return added
+
+    def mixed_requests(self, enrolments: int = 300) -> list[DeviceRequest]:
+        """Enrolments, submissions, batches and repetitions, shuffled.
+
+        Devices that wait for an answer repeat their request; new ones make up the number of
+        enrolments.
+        """
+        without_ticket = [device for device in self.devices if device.ticket is None]
+        without_ticket += self.add_devices(enrolments - len(without_ticket))
+        repeating = self.random.sample(self.counted, min(REPEATS, len(self.counted)))
         waiting = self.waiting
         half = len(waiting) // 2
-        shots = [self.enrolment(each) for each in seatless]
-        shots += [self.single(each) for each in [*waiting[:half], *again]]
-        shots += [self.batch(waiting[at : at + BATCH]) for at in range(half, len(waiting), BATCH)]
-        self.random.shuffle(shots)
-        return shots
+        requests = [self.enrolment(device) for device in without_ticket]
+        requests += [self.single(device) for device in [*waiting[:half], *repeating]]
+        batches = (waiting[start : start + BATCH] for start in range(half, len(waiting), BATCH))
+        requests += [self.batch(devices) for devices in batches]
+        self.random.shuffle(requests)
+        return requests
 
-    def enrolment(self, member: Member) -> Shot:
-        wish = {"device": member.device, "invite": member.invite}
-        return Shot(post(f"{self.campaign.path}/tickets", wish), "enrol", (member,))
+    def enrolment(self, device: Device) -> DeviceRequest:
+        body = {"device": device.secret, "invite": device.invite}
+        return DeviceRequest(post(f"{self.campaign.path}/tickets", body), "enrol", (device,))
 
-    def single(self, member: Member) -> Shot:
-        request = post(f"{self.campaign.path}/reports", member.submission)
-        return Shot(request, "submit", (member,))
+    def single(self, device: Device) -> DeviceRequest:
+        data = post(f"{self.campaign.path}/reports", device.submission)
+        return DeviceRequest(data, "submit", (device,))
 
-    def batch(self, members: Sequence[Member]) -> Shot:
-        wish = {"submissions": [each.submission for each in members]}
-        return Shot(post(f"{self.campaign.path}/reports/batch", wish), "batch", tuple(members))
+    def batch(self, devices: Sequence[Device]) -> DeviceRequest:
+        body = {"submissions": [device.submission for device in devices]}
+        data = post(f"{self.campaign.path}/reports/batch", body)
+        return DeviceRequest(data, "batch", tuple(devices))
 
-    def learn(self, shots: Iterable[Shot], outcome: Outcome) -> None:
-        """What was answered; anything but yes and later is a fault."""
-        for shot, status, answer in zip(shots, outcome.statuses, outcome.answers, strict=True):
-            assert status == 200 or status in LATER, (status, answer)
+    def record_answers(self, requests: Iterable[DeviceRequest], outcome: Outcome) -> None:
+        """Note what was answered; anything but 200 and the retryable statuses is a failure."""
+        answers = zip(requests, outcome.statuses, outcome.answers, strict=True)
+        for request, status, answer in answers:
+            assert status == 200 or status in RETRYABLE, (status, answer)
             self.statuses[status] += 1
             if status == 200:
-                self._learn(shot, json.loads(answer))
+                self._record_answer(request, json.loads(answer))
             elif status == 503:
                 assert json.loads(answer)["error"]["code"] == "unavailable"
 
-    def _learn(self, shot: Shot, answer: dict[str, Any]) -> None:
-        if shot.kind == "enrol":
-            shot.members[0].seated(answer, self.random, self.campaign.plan.cells)
+    def _record_answer(self, request: DeviceRequest, answer: dict[str, Any]) -> None:
+        if request.kind == "enrol":
+            request.devices[0].take_ticket(answer, self.random, self.campaign.plan.cells)
             return
-        results = answer["results"] if shot.kind == "batch" else [answer]
-        assert results == [{"status": "accepted"}] * len(shot.members)
-        for member in shot.members:
-            member.counted = True
+        results = answer["results"] if request.kind == "batch" else [answer]
+        assert results == [{"status": "accepted"}] * len(request.devices)
+        for device in request.devices:
+            device.counted = True
 
     @contextmanager
-    def at_work(self, shots: Sequence[Shot], connections: int = CONNECTIONS) -> Iterator[None]:
-        """While requests are under way; at the end all are answered, or will not be."""
-        requests = [shot.request for shot in shots]
-        port = self.campaign.face.port
+    def sending(
+        self, requests: Sequence[DeviceRequest], connections: int = CONNECTIONS
+    ) -> Iterator[None]:
+        """Send requests during the block; after it all are answered, or never will be."""
+        data = [request.data for request in requests]
+        port = self.campaign.server.port
         with ThreadPoolExecutor(1) as thread:
-            firing: Future[Outcome] = thread.submit(fire, port, requests, None, connections)
+            firing: Future[Outcome] = thread.submit(fire, port, data, None, connections)
             yield
-            self.learn(shots, firing.result())
+            self.record_answers(requests, firing.result())
 
-    def ask(self, shots: Sequence[Shot]) -> None:
-        """Requests that must all be answered well."""
-        outcome = fire(self.campaign.face.port, [shot.request for shot in shots], None, CONNECTIONS)
+    def send(self, requests: Sequence[DeviceRequest]) -> None:
+        """Send requests that must all be answered with 200."""
+        data = [request.data for request in requests]
+        outcome = fire(self.campaign.server.port, data, None, CONNECTIONS)
         assert set(outcome.statuses) <= {200}, Counter(outcome.statuses)
-        self.learn(shots, outcome)
+        self.record_answers(requests, outcome)
 
     def finish(self) -> None:
-        """Everybody asks for a ticket, again or for the first time, and then reports, likewise."""
-        self.ask([self.enrolment(each) for each in self.members])
-        self.ask([self.single(each) for each in self.members])
+        """Let every device ask for its ticket and then report, for the first time or again."""
+        self.send([self.enrolment(device) for device in self.devices])
+        self.send([self.single(device) for device in self.devices])
 
-    def check(self, database: str) -> Books:
-        """Who was told something finds it in the database, exactly so."""
-        found = books(database, self.campaign.id)
-        found.check()
-        for member in self.members:
-            if member.ticket is not None:
-                assert found.groups[member.number] == member.ticket["groups"][0]["group"]
-                stored = found.cells.get(member.number)
-                assert stored == tuple(member.values) or (stored is None and not member.counted)
-        return found
+    def assert_stored(self, database: str) -> CampaignRows:
+        """Check that the database holds exactly what the devices were told."""
+        rows = read_campaign_rows(database, self.campaign.id)
+        rows.assert_consistent()
+        for device in self.devices:
+            if device.ticket is not None:
+                assert rows.groups[device.number] == device.ticket["groups"][0]["group"]
+                stored = rows.cells.get(device.number)
+                assert stored == tuple(device.values) or (stored is None and not device.counted)
+        return rows

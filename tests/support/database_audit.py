@@ -1,4 +1,4 @@
-"""What stands in a collector's database, read from outside, and whether it adds up."""
+"""The rows of a campaign, read from the database from outside, and checks that they add up."""
 
 from __future__ import annotations
 
@@ -21,32 +21,35 @@ from unpoison.types import IntArray
 
 
 @dataclass(frozen=True)
-class Books:
-    """All rows of one campaign, as of one moment."""
+class CampaignRows:
+    """All rows of one campaign, read in one transaction."""
 
     plan: Plan
     groups: dict[int, int]
-    """The group of each ticket."""
+    """The group of each ticket, by the ticket's number."""
     invites: list[int]
-    """The tickets that invites were spent on."""
+    """The ticket numbers that invites were spent on."""
     cells: dict[int, tuple[int, ...]]
-    """What is stored for each ticket that was used."""
+    """The cells that were submitted with each used ticket, by the ticket's number."""
     counts: IntArray
     """The sum of all tallies."""
     enrolled: dict[int, int]
+    """The number of enrolments that each group's row says."""
     submissions: dict[int, int]
+    """The number of submissions that each group's row says."""
     activity: tuple[int, int]
+    """The enrolments and submissions that the minutes of the activity add up to."""
 
     @property
     def recounted(self) -> IntArray:
-        """What the tallies must add up to."""
+        """What the tallies must add up to, counted again from the stored submissions."""
         total = np.zeros_like(self.counts)
         for ticket, cells in self.cells.items():
             np.add.at(total[self.groups[ticket]], list(cells), 1)
         return total
 
-    def check(self) -> None:
-        """Nothing is there in part, and nothing twice."""
+    def assert_consistent(self) -> None:
+        """Check that no enrolment or submission is stored in part or counted twice."""
         assert sorted(self.invites) == sorted(self.groups), "each ticket has spent one invite"
         assert set(self.cells) <= set(self.groups), "whoever reported had enrolled"
         tickets = Counter(self.groups.values())
@@ -59,37 +62,37 @@ class Books:
 
 
 @contextmanager
-def opened(database: str) -> Iterator[Database]:
-    """A database by what a collector's setting says."""
-    found = Database(database_url(database))
+def open_database(database: str) -> Iterator[Database]:
+    """Open the database that a collector's `database` setting names."""
+    opened = Database(database_url(database))
     try:
-        yield found
+        yield opened
     finally:
-        found.close()
+        opened.close()
 
 
-def books(database: str, campaign: str) -> Books:
-    """What stands there now."""
-    with opened(database) as found, found.reading() as connection:
-        known = Campaigns.find(connection, campaign)
-        assert known is not None
-        return _read(connection, known)
+def read_campaign_rows(database: str, campaign: str) -> CampaignRows:
+    """Read the rows of a campaign, by its id, as they are now."""
+    with open_database(database) as opened, opened.reading() as connection:
+        row = Campaigns.find(connection, campaign)
+        assert row is not None
+        return _read(connection, row)
 
 
-def _read(connection: Connection, campaign: Campaign) -> Books:
+def _read(connection: Connection, campaign: Campaign) -> CampaignRows:
     def rows(table: Table) -> list[dict[str, Any]]:
-        mine = select(table).where(table.c.campaign == campaign.id)
-        return [dict(row._mapping) for row in connection.execute(mine)]
+        of_campaign = select(table).where(table.c.campaign == campaign.id)
+        return [dict(row._mapping) for row in connection.execute(of_campaign)]
 
-    places = {row.pop("group_number"): row for row in rows(schema.seats)}
+    groups = {row.pop("group_number"): row for row in rows(schema.seats)}
     minutes = rows(schema.activity)
-    return Books(
+    return CampaignRows(
         campaign.plan,
         {row["ticket"]: row["group_number"] for row in rows(schema.tickets)},
         [row["ticket"] for row in rows(schema.invites) if row["ticket"] is not None],
         {row["ticket"]: tuple(unpacked(bytes(row["cells"]))) for row in rows(schema.submissions)},
         Tallies.summary(connection, campaign).counts,
-        {group: row["enrolled"] for group, row in places.items()},
-        {group: row["submissions"] for group, row in places.items()},
+        {group: row["enrolled"] for group, row in groups.items()},
+        {group: row["submissions"] for group, row in groups.items()},
         (sum(row["enrolled"] for row in minutes), sum(row["submissions"] for row in minutes)),
     )

@@ -1,7 +1,7 @@
-"""Collectors that are quickly there, for tests that kill many of them.
+"""Collectors that start quickly, for tests that kill many of them.
 
-What takes longest in a start are imports. A process that has done them once forks each collector,
-which then is a process of its own: it runs `unpoison serve`, and can be killed.
+Most of a start is imports. `fork_server.py` does them once and then forks each collector, which is
+a process of its own: it runs `unpoison serve`, and can be killed.
 """
 
 from __future__ import annotations
@@ -13,132 +13,81 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from support.running_collectors import STARTUP_SECONDS, Face
+from support.running_collectors import (
+    HANG_SECONDS,
+    RunningCollector,
+    announced_port,
+    serve_environment,
+)
 
-BUSY = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+FORK_SERVER = Path(__file__).with_name("fork_server.py")
+SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """A process with threads cannot be forked safely."""
-said_by: dict[int, TextIO] = {}
-"""The standard output of each child."""
 
 
 @dataclass
-class Child(Face):
+class ForkedCollector(RunningCollector):
     """A collector that was forked."""
 
     pid: int
-    nursery: Nursery
+    forker: CollectorForker
 
     def kill(self) -> None:
-        """As a power cut would: no goodbye."""
+        """End the process without any chance to clean up, as a power cut would."""
         self.end(signal.SIGKILL)
 
     def end(self, sign: signal.Signals) -> int:
-        """Send a signal and wait for the end; returns the exit code."""
+        """Send a signal, wait for the end, and return the exit code."""
         os.kill(self.pid, sign)
-        return int(self.nursery.ask({"wait": self.pid})["code"])
+        return int(self.forker.command({"wait": self.pid})["code"])
 
 
-class Nursery:
-    """The process that forks; `with` ends it, and each of its children that is still there."""
+class CollectorForker:
+    """The process that forks; `with` ends it, and those of its children that still run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.pids: set[int] = set()
         self.process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, str(FORK_SERVER)],
             cwd=folder,
-            env={**os.environ, **BUSY},
+            env={**os.environ, **SINGLE_THREADED},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> CollectorForker:
         return self
 
     def __exit__(self, *_: object) -> None:
         for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
-        self.process.communicate(timeout=STARTUP_SECONDS)
+        self.process.communicate(timeout=HANG_SECONDS)
 
-    def begin(self, database: str, token: str, **environment: str) -> Child:
-        """A collector that has just begun to start."""
-        own = {
-            "UNPOISON_COLLECTOR_DATABASE": database,
-            "UNPOISON_COLLECTOR_KEY_FILE": str(self.folder / "tickets.keys"),
-            "UNPOISON_COLLECTOR_OPERATOR_TOKEN": token,
-            "UNPOISON_COLLECTOR_PORT": "0",
-            "UNPOISON_COLLECTOR_LOG_LEVEL": "error",
-            **environment,
-        }
-        pid = int(self.ask({"environment": own})["pid"])
+    def begin(self, database: str, token: str, **environment: str) -> ForkedCollector:
+        """Fork a collector, and return while it is still starting; it has no port yet."""
+        keys = self.folder / "tickets.keys"
+        usual = serve_environment(database, keys, token, log_level="error")
+        pid = int(self.command({"environment": {**usual, **environment}})["pid"])
         self.pids.add(pid)
-        return Child(0, token, pid, self)
+        return ForkedCollector(0, token, pid, self)
 
-    def spawn(self, database: str, token: str, **environment: str) -> Child:
-        """A collector that listens."""
+    def spawn(self, database: str, token: str, **environment: str) -> ForkedCollector:
+        """Fork a collector, and wait until it answers."""
         child = self.begin(database, token, **environment)
-        line = str(self.ask({"hear": child.pid})["line"])
-        assert line.startswith("Collector: http://127.0.0.1:"), line
-        child.port = int(line.split()[1].rpartition(":")[2])
-        assert child.ask("GET", "/healthz").status == 200
+        child.port = announced_port(str(self.command({"read_line": child.pid})["line"]))
+        assert child.request("GET", "/healthz").status == 200
         return child
 
-    def ask(self, wish: dict[str, Any]) -> dict[str, Any]:
-        """One line there, one line back."""
+    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Send one command, and wait for its answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(wish) + "\n")
+        self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        self.pids.discard(int(wish.get("wait", 0)))
+        self.pids.discard(int(command.get("wait", 0)))
         return answer
-
-
-def main() -> None:
-    """What the process does: import everything, then fork as often as it is told."""
-    from unpoison.cli import main as unpoison
-    from unpoison.collector import server
-
-    assert server is not None
-    for line in sys.stdin:
-        sys.stdout.write(json.dumps(_done(json.loads(line), unpoison)) + "\n")
-        sys.stdout.flush()
-
-
-def _done(wish: dict[str, Any], unpoison: Any) -> dict[str, Any]:
-    if "wait" in wish:
-        _, status = os.waitpid(wish["wait"], 0)
-        said_by.pop(wish["wait"]).close()
-        return {"code": os.waitstatus_to_exitcode(status)}
-    if "hear" in wish:
-        return {"line": said_by[wish["hear"]].readline()}
-    return {"pid": _forked(wish["environment"], unpoison)}
-
-
-def _forked(environment: dict[str, str], unpoison: Any) -> int:
-    """A child whose standard output comes to us."""
-    ours, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(theirs, sys.stdout.fileno())
-        os.close(ours)
-        os.environ.update(environment)
-        sys.argv = ["unpoison", "serve"]
-        code = 0
-        try:
-            unpoison()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        finally:
-            sys.stdout.flush()
-            os._exit(code)
-    os.close(theirs)
-    said_by[pid] = open(ours)  # noqa: SIM115 - the child may go on to say things
-    return pid
-
-
-if __name__ == "__main__":
-    main()

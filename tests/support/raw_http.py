@@ -1,4 +1,4 @@
-"""What tests of abuse share: what a campaign has counted, and bytes as they go over the wire."""
+"""Raw bytes to a collector in this process, and checks that they changed nothing it stores."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.running_collectors import CampaignFace, Here, Reply, collector_here
-from unpoison.collector.campaigns import status as history
+from support.running_collectors import (
+    HANG_SECONDS,
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    in_process_collector,
+)
+from unpoison.collector.campaigns import status as campaign_status
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.campaigns.temporary import scratch_database
@@ -19,42 +25,44 @@ from unpoison.collector.http.application import application_of, routes_of
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
 
-PATIENT: dict[str, Any] = {
+NO_RATE_LIMITS: dict[str, Any] = {
     "guesses_per_minute": 1_000_000,
     "enrolments_per_hour": 1_000_000,
     "batch_delay": 0,
 }
-"""Settings of a collector that does not mind how often it is asked, and answers at once."""
+"""Settings whose limits no test reaches, and under which answers do not wait for a batch."""
 JSON = "Content-Type: application/json"
 CHUNKED = "Transfer-Encoding: chunked"
 MEGABYTE = 2**20
 BUFFERS = 16 * MEGABYTE
-"""What the two ends of a connection may hold on their own, generously."""
+"""More than the socket buffers at both ends of a connection can hold together."""
 
 
-def here_fixture(**settings: Any) -> Callable[[pytest.TempPathFactory], Iterator[Here]]:
-    """A collector for all tests of a module."""
-
-    @pytest.fixture(scope="module")
-    def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
-        with collector_here(tmp_path_factory.mktemp("collector"), **settings) as found:
-            yield found
-
-    return here
-
-
-def campaign_fixture(**keys: Any) -> Callable[[Here], CampaignFace]:
-    """A campaign for all tests of a module."""
+def server_fixture(
+    **settings: Any,
+) -> Callable[[pytest.TempPathFactory], Iterator[InProcessCollector]]:
+    """Fixture `server`: one collector for all tests of a module."""
 
     @pytest.fixture(scope="module")
-    def campaign(here: Here) -> CampaignFace:
-        return here.campaign(**keys)
+    def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollector]:
+        with in_process_collector(tmp_path_factory.mktemp("collector"), **settings) as running:
+            yield running
+
+    return server
+
+
+def campaign_fixture(**keys: Any) -> Callable[[InProcessCollector], RunningCampaign]:
+    """Fixture `campaign`: one campaign of `server` for all tests of a module."""
+
+    @pytest.fixture(scope="module")
+    def campaign(server: InProcessCollector) -> RunningCampaign:
+        return server.create_campaign(**keys)
 
     return campaign
 
 
-class Counts(NamedTuple):
-    """What a campaign's rows say at this moment, past all that is kept in memory."""
+class StoredCounts(NamedTuple):
+    """What a campaign's rows add up to, read from the database and not from any cache."""
 
     enrolled: int
     used: int
@@ -62,84 +70,85 @@ class Counts(NamedTuple):
     reports: int
 
 
-def counts(campaign: CampaignFace) -> Counts:
-    face = campaign.face
-    assert isinstance(face, Here)
-    with face.collector.database.reading() as connection:
-        found = Campaigns.find(connection, campaign.id)
-        assert found is not None
-        told = history.status(connection, found)
-        reports = int(Tallies.summary(connection, found).counts.sum())
-    assert told["reports"] == reports
-    return Counts(told["enrolled"], told["invites"]["used"], told["submissions"], reports)
+def stored_counts(campaign: RunningCampaign) -> StoredCounts:
+    server = campaign.server
+    assert isinstance(server, InProcessCollector)
+    with server.collector.database.reading() as connection:
+        row = Campaigns.find(connection, campaign.id)
+        assert row is not None
+        status = campaign_status.status(connection, row)
+        reports = int(Tallies.summary(connection, row).counts.sum())
+    assert status["reports"] == reports
+    used = status["invites"]["used"]
+    return StoredCounts(status["enrolled"], used, status["submissions"], reports)
 
 
 @contextmanager
-def nothing_counted(campaign: CampaignFace) -> Iterator[None]:
-    """Whatever is done in between changes no count."""
-    before = counts(campaign)
+def assert_nothing_counted(campaign: RunningCampaign) -> Iterator[None]:
+    """Check that the block changes none of the stored counts."""
+    before = stored_counts(campaign)
     yield
-    assert counts(campaign) == before
+    assert stored_counts(campaign) == before
 
 
-def refused(reply: Reply, status: int, code: str) -> None:
-    """It is the one refusal that was expected, in the one shape."""
+def assert_refused(reply: Reply, status: int, code: str) -> None:
+    """Check that a reply is this refusal, as JSON of the one shape that all refusals have."""
     assert (reply.status, reply.code) == (status, code), reply
     assert reply.headers["content-type"] == "application/json"
 
 
-def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
-    """A request's bytes."""
+def request_bytes(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
+    """The bytes of a request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: collector", *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1") + body
 
 
-def connect(here: Here, seconds: float = 10.0) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", here.port), timeout=seconds)
+def connect(server: InProcessCollector, seconds: float = HANG_SECONDS) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=seconds)
 
 
-def exchanged(here: Here, data: bytes, seconds: float = 10.0) -> bytes:
-    """All that comes back for some bytes until the collector closes the connection."""
-    with connect(here, seconds) as wire:
-        sent(wire, data)
-        return rest(wire)
+def exchange(server: InProcessCollector, data: bytes, seconds: float = HANG_SECONDS) -> bytes:
+    """Send bytes, and return all that comes back until the collector closes the connection."""
+    with connect(server, seconds) as wire:
+        send_until_cut(wire, data)
+        return read_to_end(wire)
 
 
-def sent(wire: socket.socket, data: bytes) -> int:
-    """Send until the other side has had enough; how many bytes went out."""
-    done = 0
+def send_until_cut(wire: socket.socket, data: bytes) -> int:
+    """Send until the other side cuts the connection; return how many bytes went out."""
+    count = 0
     try:
-        while done < len(data):
-            done += wire.send(data[done : done + 2**16])
+        while count < len(data):
+            count += wire.send(data[count : count + 2**16])
     except (BrokenPipeError, ConnectionResetError):
         pass
-    return done
+    return count
 
 
-def rest(wire: socket.socket) -> bytes:
+def read_to_end(wire: socket.socket) -> bytes:
     """Read until the connection ends."""
-    found = b""
+    received = b""
     try:
-        while part := wire.recv(2**16):
-            found += part
+        while piece := wire.recv(2**16):
+            received += piece
     except ConnectionResetError:
         pass
-    return found
+    return received
 
 
 def status_of(answer: bytes) -> int:
-    """The status of an answer's bytes; 0 where there is none."""
+    """The status in the bytes of an answer; 0 if there is no answer."""
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
 
 
-def described() -> dict[str, Any]:
-    """The paths in the description of a collector, which never runs."""
+def openapi_paths() -> dict[str, Any]:
+    """The paths in the OpenAPI description; no collector has to run for it."""
     with scratch_database() as database:
         application = application_of(Collector(Settings.load(), database, ["a key"]))
-    found: dict[str, Any] = routes_of(application).openapi()["paths"]
-    return found
+    paths: dict[str, Any] = routes_of(application).openapi()["paths"]
+    return paths
 
 
-def keys_of(folder: Path) -> Path:
-    """Where a collector in a folder has its keys."""
+def key_file_of(folder: Path) -> Path:
+    """The key file of a collector whose database is in a folder."""
     return folder / "reports.db.keys"

@@ -1,4 +1,4 @@
-"""Collectors for tests: one in this process, or one as a process of its own that can be killed."""
+"""Real collectors for tests: in a thread of this process, or in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from unpoison.collector.server import prepared, web_config
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
 
-SHORT = {
+SMALL_PLAN = {
     "mechanism": "piecewise-integer",
     "epsilon": 1.0,
     "min_epsilon": 0.25,
@@ -36,11 +36,15 @@ SHORT = {
     "high": 100,
 }
 """Three groups, with 1, 2 and 4 reports a user, of 4,096 cells each."""
-STARTUP_SECONDS = 30.0
+HANG_SECONDS = 60.0
+"""Time after which a wait is taken for a hang. It bounds a failure and says nothing about speed:
+a busy machine may need several seconds for what takes milliseconds on an idle one."""
+INVITES_AT_ONCE = 100
+"""Invites fetched in one request, so that most enrolments of a test need none."""
 
 
 class SteppedClock(Clock):
-    """A clock that a test can set."""
+    """Wall clock that a test can set forward and back by `step` seconds."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -51,7 +55,7 @@ class SteppedClock(Clock):
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """Status, headers (names in lower case) and body of an HTTP answer."""
 
     status: int
     headers: dict[str, str]
@@ -63,7 +67,7 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The code of a refusal, which has the one shape that all have."""
+        """The error code of a refusal, whose body must have the one shape of all refusals."""
         error = self.json["error"]
         assert set(self.json) == {"error"}
         assert {"code", "message"} <= set(error) <= {"code", "message", "field"}
@@ -71,8 +75,8 @@ class Reply:
 
 
 @dataclass
-class Face:
-    """A collector as the network sees it."""
+class RunningCollector:
+    """A collector on a port of this machine, and the token of its operator."""
 
     port: int
     token: str
@@ -85,7 +89,7 @@ class Face:
     def operator(self) -> Operator:
         return Operator(self.url, self.token)
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -93,102 +97,103 @@ class Face:
         headers: dict[str, str] | None = None,
         token: str | None = None,
     ) -> Reply:
-        """One request on a connection of its own; bytes are sent as they are."""
+        """Send one request on a new connection; a body of bytes is sent as it is, else as JSON."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        given = {"Content-Type": "application/json"} if data is not None else {}
+        usual_headers = {"Content-Type": "application/json"} if data is not None else {}
         if token is not None:
-            given["Authorization"] = f"Bearer {token}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            usual_headers["Authorization"] = f"Bearer {token}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_SECONDS)
         try:
-            connection.request(method, path, data, {**given, **(headers or {})})
-            found = connection.getresponse()
-            names = {name.lower(): text for name, text in found.getheaders()}
-            return Reply(found.status, names, found.read())
+            connection.request(method, path, data, {**usual_headers, **(headers or {})})
+            response = connection.getresponse()
+            names = {name.lower(): text for name, text in response.getheaders()}
+            return Reply(response.status, names, response.read())
         finally:
             connection.close()
 
-    def post(self, path: str, body: Any, **rest: Any) -> Reply:
-        return self.ask("POST", path, body, **rest)
+    def post(self, path: str, body: Any, **options: Any) -> Reply:
+        return self.request("POST", path, body, **options)
 
-    def campaign(self, plan: dict[str, Any] | None = None, **keys: Any) -> CampaignFace:
-        """A new campaign, open unless said otherwise."""
-        body = {"name": "A test", "plan": plan or SHORT, "open": True, "min_users": 1, **keys}
-        made = self.operator.post("/v1/campaigns", body)
-        return CampaignFace(self, made["id"], Plan.from_dict(made["plan"]))
+    def create_campaign(self, plan: dict[str, Any] | None = None, **fields: Any) -> RunningCampaign:
+        """Create a campaign, open and with estimates from one user on unless `fields` say else."""
+        usual = {"name": "A test", "plan": plan or SMALL_PLAN, "open": True, "min_users": 1}
+        created = self.operator.post("/v1/campaigns", {**usual, **fields})
+        return RunningCampaign(self, created["id"], Plan.from_dict(created["plan"]))
 
 
 @dataclass
-class Pass:
-    """A device with its ticket."""
+class EnrolledDevice:
+    """A device, by the secret that it sends as `device`, with the ticket that it was given."""
 
-    device: str
+    secret: str
     ticket: dict[str, Any]
     invite: str | None = None
 
     @property
     def reports(self) -> int:
-        return sum(int(part["reports"]) for part in self.ticket["groups"])
+        return sum(int(group["reports"]) for group in self.ticket["groups"])
 
     @property
     def group(self) -> int:
         return int(self.ticket["groups"][0]["group"])
 
     def body(self, values: Sequence[Any] | None = None) -> dict[str, Any]:
-        """A submission; each cell is 7 unless they are given."""
+        """The body of a submission of these values, or of as many 7s as the ticket asks for."""
         cells = [7] * self.reports if values is None else list(values)
-        return {"ticket": self.ticket["ticket"], "device": self.device, "values": cells}
+        return {"ticket": self.ticket["ticket"], "device": self.secret, "values": cells}
 
 
 @dataclass
-class CampaignFace:
-    """One campaign of a running collector."""
+class RunningCampaign:
+    """A campaign of a running collector."""
 
-    face: Face
+    server: RunningCollector
     id: str
     plan: Plan
-    codes: list[str] = field(default_factory=list)
+    unused_invites: list[str] = field(default_factory=list)
 
     @property
     def path(self) -> str:
         return f"/v1/campaigns/{self.id}"
 
     def invite(self) -> str:
-        """A fresh invite; they are fetched by the hundred."""
-        if not self.codes:
-            made = self.face.operator.post(f"{self.path}/invites", {"count": 100})
-            self.codes = list(made["invites"])
-        return self.codes.pop()
+        """An invite that nobody has used."""
+        if not self.unused_invites:
+            wanted = {"count": INVITES_AT_ONCE}
+            issued = self.server.operator.post(f"{self.path}/invites", wanted)
+            self.unused_invites = list(issued["invites"])
+        return self.unused_invites.pop()
 
-    def enrol(self, **keys: Any) -> Reply:
-        """Ask for a ticket."""
-        return self.face.post(f"{self.path}/tickets", keys)
+    def request_ticket(self, **fields: Any) -> Reply:
+        """Ask for a ticket with exactly these fields, whatever the answer will be."""
+        return self.server.post(f"{self.path}/tickets", fields)
 
-    def enrolled(self, open_to_all: bool = False, **keys: Any) -> Pass:
-        """A new device with a ticket."""
-        device, invite = secrets.token_hex(32), None if open_to_all else self.invite()
-        given = {"device": device, **({} if invite is None else {"invite": invite}), **keys}
-        reply = self.enrol(**given)
+    def enrol_device(self, open_to_all: bool = False, **fields: Any) -> EnrolledDevice:
+        """Enrol a new device, with a fresh invite unless the campaign is open to all."""
+        secret, invite = secrets.token_hex(32), None if open_to_all else self.invite()
+        usual = {"device": secret, **({} if invite is None else {"invite": invite})}
+        reply = self.request_ticket(**{**usual, **fields})
         assert reply.status == 200, reply
-        return Pass(device, reply.json, invite)
+        return EnrolledDevice(secret, reply.json, invite)
 
-    def submit(self, body: Any, **rest: Any) -> Reply:
-        return self.face.post(f"{self.path}/reports", body, **rest)
+    def submit(self, body: Any, **options: Any) -> Reply:
+        return self.server.post(f"{self.path}/reports", body, **options)
 
     def status(self) -> dict[str, Any]:
-        return self.face.operator.get(f"{self.path}/status")
+        return self.server.operator.get(f"{self.path}/status")
 
 
-def eventually(condition: Any, seconds: float = 10.0) -> None:
-    """Wait until something is so."""
+def eventually(condition: Callable[..., object], seconds: float = HANG_SECONDS) -> None:
+    """Wait until a condition holds; fail if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+        assert time.monotonic() < deadline, f"still not so after {seconds:g} seconds"
+        time.sleep(0.02)
 
 
 @dataclass
-class Here(Face):
-    """A collector in this process, whose parts a test can reach."""
+class InProcessCollector(RunningCollector):
+    """A collector in a thread of this process, whose insides a test can reach."""
 
     collector: Collector
     clock: SteppedClock
@@ -196,10 +201,9 @@ class Here(Face):
 
 
 @contextmanager
-def collector_here(folder: Path, **settings: Any) -> Iterator[Here]:
+def in_process_collector(folder: Path, **settings: Any) -> Iterator[InProcessCollector]:
     """Serve from a thread of this process, over real sockets."""
-    given = {"database": str(folder / "reports.db"), "port": 0, **settings}
-    chosen = Settings.load(**given)
+    chosen = Settings.load(**{"database": str(folder / "reports.db"), "port": 0, **settings})
     with prepared(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
         clock = SteppedClock()
         collector = Collector(chosen, parts.database, parts.keys, clock)
@@ -209,58 +213,61 @@ def collector_here(folder: Path, **settings: Any) -> Iterator[Here]:
         thread.start()
         eventually(lambda: server.started)
         try:
-            port = listener.getsockname()[1]
-            yield Here(port, parts.token or "", collector, clock, cast(Guard, config.app))
+            port, guard = listener.getsockname()[1], cast(Guard, config.app)
+            yield InProcessCollector(port, parts.token or "", collector, clock, guard)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(HANG_SECONDS)
 
 
 @dataclass
-class Spawned(Face):
-    """A collector as a process of its own."""
+class SpawnedCollector(RunningCollector):
+    """A collector in a process of its own."""
 
     process: subprocess.Popen[str]
 
     def kill(self) -> None:
-        """As a power cut would: no goodbye."""
+        """End the process without any chance to clean up, as a power cut would."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=HANG_SECONDS)
 
     def stop(self) -> int:
-        """Politely; returns the exit code."""
+        """Ask the process to stop, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=HANG_SECONDS)
         return self.process.returncode
 
 
-def spawned(folder: Path, token: str, **environment: str) -> Spawned:
-    """Start `unpoison serve` on a free port, and wait until it listens."""
-    own = {
-        "UNPOISON_COLLECTOR_DATABASE": str(folder / "reports.db"),
-        "UNPOISON_COLLECTOR_KEY_FILE": str(folder / "tickets.keys"),
+def serve_environment(database: str, key_file: Path, token: str, log_level: str) -> dict[str, str]:
+    """Environment of an `unpoison serve` that takes a free port."""
+    return {
+        "UNPOISON_COLLECTOR_DATABASE": database,
+        "UNPOISON_COLLECTOR_KEY_FILE": str(key_file),
         "UNPOISON_COLLECTOR_OPERATOR_TOKEN": token,
         "UNPOISON_COLLECTOR_PORT": "0",
-        "UNPOISON_COLLECTOR_LOG_LEVEL": "warning",
-        **environment,
+        "UNPOISON_COLLECTOR_LOG_LEVEL": log_level,
     }
+
+
+def announced_port(line: str) -> int:
+    """The port in the line that `unpoison serve` prints first."""
+    assert line.startswith("Collector: http://127.0.0.1:"), line
+    return int(line.split()[1].rpartition(":")[2])
+
+
+def spawn_collector(folder: Path, token: str, **environment: str) -> SpawnedCollector:
+    """Start `unpoison serve` on a free port, and wait until it answers."""
+    usual = serve_environment(
+        str(folder / "reports.db"), folder / "tickets.keys", token, log_level="warning"
+    )
     process = subprocess.Popen(
         [sys.executable, "-m", "unpoison", "serve"],
         cwd=folder,
-        env={**os.environ, **own},
+        env={**os.environ, **usual, **environment},
         stdout=subprocess.PIPE,
         text=True,
     )
     line = "" if process.stdout is None else process.stdout.readline()
-    assert line.startswith("Collector: http://127.0.0.1:"), line
-    port = int(line.split()[1].rpartition(":")[2])
-    found = Spawned(port, token, process)
-    eventually(lambda: _listens(found), STARTUP_SECONDS)
-    return found
-
-
-def _listens(face: Face) -> bool:
-    try:
-        return face.ask("GET", "/healthz").status == 200
-    except OSError:
-        return False
+    server = SpawnedCollector(announced_port(line), token, process)
+    assert server.request("GET", "/healthz").status == 200
+    return server
