@@ -388,17 +388,19 @@ def test_drop_invalid_is_as_if_the_rows_were_not_there(
     kept = [row for row in range(700) if row not in rows]
     write_reports(f"rest{suffix}", [group[row] for row in kept], [value[row] for row in kept])
     common = ("-p", "plan.json")
-    dropped = unpoison.done("estimate", path, *common, "--drop-invalid", "--json").json
-    clean = unpoison.done("estimate", f"rest{suffix}", *common, "--json").json
+    # EMF answers in a fraction of the default method's time, and rows are dropped before either.
+    method = ("--method", "emf")
+    dropped = unpoison.done("estimate", path, *common, *method, "--drop-invalid", "--json").json
+    clean = unpoison.done("estimate", f"rest{suffix}", *common, *method, "--json").json
     assert dropped.pop("invalid") == 4
     assert clean.pop("invalid") == 0
     assert dropped == clean
-    text = unpoison.done("estimate", path, *common, "--drop-invalid").out
+    text = unpoison.done("estimate", path, *common, *method, "--drop-invalid").out
     assert "4 invalid reports" in text
     counted = ("summarise", path, *common, "--drop-invalid", "-o", "new.summary")
     assert unpoison.done(*counted, "--json").json["invalid"] == 4
     assert "4 invalid reports" in unpoison.done(*counted).out
-    from_summary = unpoison.done("estimate", "new.summary", "--json").json
+    from_summary = unpoison.done("estimate", "new.summary", *method, "--json").json
     assert from_summary.pop("invalid") == 4
     assert from_summary == clean
 
@@ -468,7 +470,7 @@ SECRETS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("fault", SECRETS)
-@pytest.mark.parametrize("rows_before", [0, 5000])
+@pytest.mark.parametrize("rows_before", [0, 500])
 @pytest.mark.usefixtures("small_batches")
 def test_perturb_never_repeats_a_value(
     unpoison: Command, suffix: str, fault: str, rows_before: int
