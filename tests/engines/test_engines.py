@@ -237,7 +237,7 @@ def test_one_bad_file_is_told_as_itself(tmp_path: Path) -> None:
 def test_a_scheduler_that_does_not_answer_is_refused_in_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("unpoison.engines.dask.PATIENCE", 0.5)
+    monkeypatch.setattr("unpoison.engines.dask.CONNECT_SECONDS", 0.5)
     path = write(tmp_path / "day.parquet", *reports())
     with pytest.raises(InvalidParameter, match="scheduler must be the address"):
         summarise_files([path], PLAN, engine=DaskEngine("tcp://127.0.0.1:9"))

@@ -69,27 +69,27 @@ def count_files(
     ...     file, other = Path(folder, "day.csv"), Path(folder, "empty.csv")
     ...     np.savetxt(file, [[0, 0.5], [0, -1.5]], "%g", ",", header="group,value", comments="")
     ...     other.touch()
-    ...     found = count_files([file, other], Job(plan), skip_bad_files=True)
-    >>> found.summary(plan).sum(0), [path.name for path in found.bad]
+    ...     counting = count_files([file, other], Job(plan), skip_bad_files=True)
+    >>> counting.summary(plan).sum(0), [path.name for path in counting.bad]
     (-1.0, ['empty.csv'])
     """
     parts = {path: parts_of(path) for path in paths}
-    found, under_way = Counting(len(parts)), _UnderWay(parts)
+    counting, partly_counted = Counting(len(parts)), _PartlyCounted(parts)
     everything = [part for of_file in parts.values() for part in of_file]
     if sum(part.size for part in everything) >= WORTH_COMPILING:
         job = replace(job, compiled=True)
     for counted in (engine or LocalEngine()).run(job, everything):
         if counted.fault is not None:
-            found.blame(counted.part, counted.fault)
-        whole = under_way.add(counted)
-        if whole is not None and counted.part.path not in found.faults:
-            add_tally(found.tally, whole)
+            counting.blame(counted.part, counted.fault)
+        complete = partly_counted.add(counted)
+        if complete is not None and counted.part.path not in counting.faults:
+            add_tally(counting.tally, complete)
         if advance is not None:
             advance(counted.part.size)
-    if found.faults and not skip_bad_files:
-        faults = list(found.bad.values())
-        raise faults[0] if len(faults) == 1 else BadFiles(list(map(str, faults)), found.files)
-    return found
+    if counting.faults and not skip_bad_files:
+        faults = list(counting.bad.values())
+        raise faults[0] if len(faults) == 1 else BadFiles(list(map(str, faults)), counting.files)
+    return counting
 
 
 def summarise_files(
@@ -115,7 +115,7 @@ def summarise_files(
     return count_files(expand(paths, REPORT_SUFFIXES), job, engine, advance=advance).summary(plan)
 
 
-class _UnderWay:
+class _PartlyCounted:
     """Files of which some parts are counted and others not yet."""
 
     def __init__(self, parts: dict[Path, list[Part]]) -> None:

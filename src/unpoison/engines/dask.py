@@ -14,10 +14,10 @@ from unpoison.engines.work import Counted, Job, Part, count
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.system.cores import usable_cores
 
-AHEAD = 4
-"""How many parts each thread of the cluster has waiting."""
-PATIENCE = 10
-"""Seconds to wait for a scheduler."""
+QUEUED_PARTS = 4
+"""Parts that each thread of the cluster has waiting: more than locally, as each costs a trip."""
+CONNECT_SECONDS = 10
+"""How long to wait for a scheduler: one that is up answers within a second."""
 
 
 @engines.register("dask", order=2)
@@ -46,7 +46,7 @@ class DaskEngine(Engine):
         with self._client() as client:
             threads = max(sum(client.nthreads().values()), 1)
             rest = iter(parts)
-            first = islice(rest, AHEAD * threads)
+            first = islice(rest, QUEUED_PARTS * threads)
             running = _distributed().as_completed(
                 [self._submit(client, job, part) for part in first], with_results=True
             )
@@ -93,7 +93,7 @@ def _distributed() -> Any:
 
 def _connected(distributed: Any, scheduler: str) -> Any:
     try:
-        return distributed.Client(scheduler, timeout=PATIENCE)
+        return distributed.Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as fault:
         rule = "must be the address of a Dask scheduler that answers"
         raise InvalidParameter("scheduler", rule, scheduler) from fault

@@ -10,8 +10,8 @@ from unpoison.engines.base import Engine, engines
 from unpoison.engines.work import Counted, Job, Part, count
 from unpoison.system.cores import usable_cores
 
-AHEAD = 2
-"""How many parts a thread has waiting."""
+QUEUED_PARTS = 2
+"""Parts that each thread has waiting: one to go on with at once, one more for uneven sizes."""
 
 
 @engines.register("local", order=1)
@@ -36,10 +36,10 @@ class LocalEngine(Engine):
         with ThreadPoolExecutor(self.workers) as pool:
             try:
                 for part in parts:
-                    if len(waiting) >= AHEAD * self.workers:
+                    if len(waiting) >= QUEUED_PARTS * self.workers:
                         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                        yield from (each.result() for each in done)
+                        yield from (future.result() for future in done)
                     waiting.add(pool.submit(count, job, part))
-                yield from (each.result() for each in waiting)
+                yield from (future.result() for future in waiting)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -19,7 +19,9 @@ from unpoison.summary.windows import Window
 from unpoison.types import IntArray
 
 PART_ROWS = 2**22
+"""Rows of a part: enough that scheduling it costs nothing beside counting it."""
 MOST_WINDOWS = 10_000
+"""Each window has counts of its own in memory: ten thousand of the default grid take 6 GB."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from unpoison.errors import InvalidParameter
 from unpoison.types import FloatArray
 
+# The quartiles, and both tails at the shares that dashboards of latencies usually show.
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 

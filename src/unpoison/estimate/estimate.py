@@ -40,8 +40,8 @@ class Byzantine:
 
     Numbers have a `side`; categories are named.
 
-    >>> found = Byzantine(fraction=0.25, side="right")
-    >>> f"{found.fraction:.0%} of users, on the {found.side}"
+    >>> attackers = Byzantine(fraction=0.25, side="right")
+    >>> f"{attackers.fraction:.0%} of users, on the {attackers.side}"
     '25% of users, on the right'
     """
 

@@ -9,7 +9,7 @@ from unpoison.plan import Plan
 NAMED_CATEGORIES = 3
 """How many categories a sentence names: more than three make it hard to read."""
 SIGNIFICANT_DIGITS = 4
-"""Digits of a value that spans its whole range; noise hides the fifth in any collection we know."""
+"""Digits of a value as large as the range is wide; intervals are seldom narrower than that."""
 
 
 def compare_frequencies(

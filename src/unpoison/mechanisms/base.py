@@ -14,10 +14,15 @@ from unpoison.registry import Registry
 from unpoison.types import FloatArray, IntArray
 
 MIN_EPSILON = 1e-4
+"""At this ε, PM needs 10^8 users to tell a mean of −1 from one of 1; less means nothing."""
 MAX_EPSILON = 16.0
+"""Above this, nearly every report shows its value, and integer weights come near 2^53."""
 DEFAULT_CELLS = 2**14
+"""Finer than √N buckets of 2·10^8 reports, so snapping bucket edges to cells costs nothing."""
 MAX_CELLS = 2**20
+"""Counts of ten groups then take 80 MB."""
 PERTURB_BLOCK = 2**15
+"""Values a block: three arrays of it (768 KiB) stay in the second-level cache."""
 
 
 def check_epsilon(name: str, epsilon: float) -> None:
@@ -43,7 +48,7 @@ class Mechanism(ABC):
     >>> from unpoison.mechanisms import make
     >>> values, rng = np.full(10_000, 0.5), np.random.default_rng(1)
     >>> family = [make(name, 4.0) for name in ("piecewise", "square-wave", "piecewise-integer")]
-    >>> [bool(abs(each.decode(each.perturb(values, rng)).mean() - 0.5) < 0.05) for each in family]
+    >>> [bool(abs(part.decode(part.perturb(values, rng)).mean() - 0.5) < 0.05) for part in family]
     [True, True, True]
     """
 
@@ -160,8 +165,9 @@ class Mechanism(ABC):
         outside = ~((values >= self.input_low) & (values <= self.input_high))
         if outside.any():
             domain = f"[{self.input_low:g}, {self.input_high:g}]"
-            found = f"{int(outside.sum())} outside it (the first at index {int(outside.argmax())})"
-            raise InvalidParameter("values", f"must be in {domain}", found)
+            first = int(outside.argmax())
+            received = f"{int(outside.sum())} outside it (the first at index {first})"
+            raise InvalidParameter("values", f"must be in {domain}", received)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, cells={self.cells})"

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 SIGNIFICANT_DIGITS = 15
+"""Every decimal of so many digits survives the way through a float64 and back."""
 
 
 def exact(number: float) -> Fraction:
@@ -57,7 +58,7 @@ def floor_times_exp(factor: int, exponent: Fraction) -> int:
         term *= exponent / count
         partial += term
         if count <= exponent:
-            continue
+            continue  # Only from here on do terms fall, which the bound on the rest needs.
         rest = term * exponent / (count + 1 - exponent)
         lower, upper = math.floor(factor * partial), math.floor(factor * (partial + rest))
         if lower == upper:

@@ -22,7 +22,9 @@ from unpoison.mechanisms.window import WindowMechanism
 from unpoison.types import FloatArray, IntArray
 
 OUTSIDE_WEIGHT = 2**24
+"""Weight of a cell outside the window: e^ε is met to 6·10^-8, and 2^20 cells stay under 2^53."""
 FRACTION_BITS = 32
+"""Bits after the point of a window's offset, as many as the half word that rounds it."""
 
 
 def _below(total: int, candidates: Words, draw: WordSource) -> tuple[Words, Words]:

@@ -8,7 +8,9 @@ from unpoison.mechanisms.base import mechanisms
 from unpoison.mechanisms.window import WindowMechanism
 
 SERIES_BELOW = 0.1
+"""Below this ε the terms of b cancel, and digits are lost like ε²; its series loses none."""
 SERIES_TERMS = 16
+"""The first term that is left out is under 10^-26: nothing in double precision."""
 
 
 def square_wave_half_width(epsilon: float) -> float:

@@ -202,7 +202,7 @@ class _Entries:
         self.add(rows, left + 1, factor * share)
 
     def matrix(self) -> csr_array:
-        rows, columns, values = (np.concatenate(each) for each in zip(*self.parts, strict=True))
+        rows, columns, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
         matrix = coo_array((values, (rows, columns)), shape=self.shape).tocsr()
         matrix.sum_duplicates()
         return matrix

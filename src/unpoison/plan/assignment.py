@@ -14,6 +14,7 @@ from unpoison.plan.plan import Plan
 from unpoison.types import IntArray
 
 ROUNDING = 1e-6
+"""Users: a sum of shares that floats put just under a whole number must not lose a user."""
 
 
 def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
@@ -57,14 +58,14 @@ def assigned_groups(plan: Plan, tier: int) -> list[int]:
     return [group for group in plan.tier_groups(tier) if group in plan.groups_that_count_users]
 
 
-class Seating:
+class BlockAssignment:
     """Turns random words into the groups of one tier's users, block by block.
 
     With equal shares a block is as many users as there are groups, in an order that the words
     give, so that groups are balanced at all times. With unequal shares a block is one user.
 
-    >>> seating = Seating(Plan.new(epsilon=0.25, low=0, high=1), 0)
-    >>> seating.users, seating.groups(np.array([[30, 10, 20]], dtype=np.uint64)).tolist()
+    >>> blocks = BlockAssignment(Plan.new(epsilon=0.25, low=0, high=1), 0)
+    >>> blocks.users, blocks.groups(np.array([[30, 10, 20]], dtype=np.uint64)).tolist()
     (3, [1, 2, 0])
     """
 
@@ -79,6 +80,7 @@ class Seating:
     def groups(self, words: Words) -> IntArray:
         """The groups of blocks of users, end to end: one row of words a block."""
         if self.equal:
+            # The order of random words is a random permutation; equal words (2^-64) do not matter.
             return self.first + np.argsort(words, axis=1).ravel()
         return self.first + np.searchsorted(self.bounds, words.ravel(), side="right")
 
@@ -97,17 +99,18 @@ class GroupAssigner:
 
     def __init__(self, plan: Plan, tier: int, rng: Generator) -> None:
         self.draw = word_source(rng)
-        self.seating = Seating(plan, tier)
-        self.waiting = np.empty(0, dtype=np.int64)
+        self.blocks = BlockAssignment(plan, tier)
+        # Groups of a block whose first users were assigned: the next users get the rest of them.
+        self.unused = np.empty(0, dtype=np.int64)
 
     def assign(self, users: int) -> IntArray:
         """Groups for the next `users` users."""
-        missing = max(0, users - len(self.waiting))
-        each = self.seating.users
-        blocks = math.ceil(missing / each)
-        words = self.draw(blocks * each).reshape(blocks, each)
-        groups = np.concatenate([self.waiting, self.seating.groups(words)])
-        self.waiting = groups[users:]
+        missing = max(0, users - len(self.unused))
+        block_size = self.blocks.users
+        blocks = math.ceil(missing / block_size)
+        words = self.draw(blocks * block_size).reshape(blocks, block_size)
+        groups = np.concatenate([self.unused, self.blocks.groups(words)])
+        self.unused = groups[users:]
         return groups[:users]
 
 

@@ -11,7 +11,9 @@ from unpoison.mechanisms.base import check_epsilon
 from unpoison.mechanisms.exact import decimal_at_most, exact, halvings
 
 SHARE_TOLERANCE = 1e-9
+"""Thirds and sevenths in decimal do not add up to 1 exactly."""
 MIN_SHARE = 1e-6
+"""A group of a smaller share would stay empty below a million users."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ def dap_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
     whole, smallest = exact(epsilon), exact(min_epsilon)
     count = halvings(whole, smallest)
     halves = [decimal_at_most(whole / 2**step) for step in range(count)]
-    budgets = [max(each, min_epsilon) for each in halves] + [min_epsilon]
+    budgets = [max(budget, min_epsilon) for budget in halves] + [min_epsilon]
     share = 1 / (count + 1)
-    return tuple(Group(each, math.floor(whole / exact(each)), share) for each in budgets)
+    # Rounding the number of reports down, in exact fractions, is what keeps a user's total under ε.
+    return tuple(Group(budget, math.floor(whole / exact(budget)), share) for budget in budgets)
 
 
 def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:

@@ -12,7 +12,9 @@ from unpoison.plan.budgets import Group, Tier, baseline_groups, dap_groups
 from unpoison.registry import suggest
 
 DEFAULT_MIN_EPSILON = 1 / 16
+"""ε0 of the paper's experiments."""
 MIN_CELLS = 2
+"""One cell would be the same report for everybody."""
 KEYS = (
     "mechanism",
     "protocol",

@@ -39,6 +39,7 @@ from unpoison.types import FloatArray
 DAP, BASELINE = "dap", "baseline"
 PROTOCOLS = (DAP, BASELINE)
 MIN_CATEGORIES = 2
+"""Of one category there is nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Plan:
 
     def tier_groups(self, tier: int) -> range:
         """The numbers of the groups of one tier."""
-        sizes = [len(each.groups) for each in self.all_tiers]
+        sizes = [len(part.groups) for part in self.all_tiers]
         first = sum(sizes[:tier])
         return range(first, first + sizes[tier])
 
@@ -292,7 +293,7 @@ class Plan:
 
     def _check_tier(self, tier: Tier) -> None:
         tier.check(self.protocol)
-        budgets = [each.epsilon for each in self.all_tiers]
+        budgets = [other.epsilon for other in self.all_tiers]
         if exact(tier.epsilon) >= exact(self.epsilon):
             raise InvalidParameter("tiers", "must have epsilon below the plan's", tier.epsilon)
         if budgets.count(tier.epsilon) > 1:

@@ -87,13 +87,13 @@ def _honest_mean(analysis: SchemeAnalysis) -> float:
     over through these and decoded as a report at ε_β.
     """
     beta, alpha = analysis.groups
-    found, buckets = analysis.probe, analysis.counts[alpha].buckets
+    probe, buckets = analysis.probe, analysis.counts[alpha].buckets
     mechanism = analysis.summary.plan.group_mechanisms[beta]
-    gamma = found.byzantine_fraction
+    gamma = probe.byzantine_fraction
     middles = (buckets.output_edges[1:] + buckets.output_edges[:-1]) / 2
     there = mechanism.place(buckets.mechanism.position(middles))
     values = mechanism.decode(there - 0.5 if mechanism.discrete else there)
-    poison_mean = float(found.solution.poison @ values) / gamma if gamma > 0 else 0.0
+    poison_mean = float(probe.solution.poison @ values) / gamma if gamma > 0 else 0.0
     return (analysis.summary.decoded_average(beta) - gamma * poison_mean) / (1 - gamma)
 
 

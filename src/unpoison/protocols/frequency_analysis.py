@@ -59,11 +59,11 @@ class FrequencyAnalysis(SchemeAnalysis):
         """
         return self.counts[group].given(self.probe.solution.poison)
 
-    def concentrated(self, group: int, found: Solution) -> Problem:
+    def concentrated(self, group: int, emf: Solution) -> Problem:
         """CEMF*: the same on the categories that are left, with the same total."""
         probed, factor = self.probe.solution, self.options.suppression
         gamma, counts = probed.byzantine_fraction, self.counts[group]
-        kept = counts.unsuppressed(self.supports[group], gamma, found.poison, factor)
+        kept = counts.unsuppressed(self.supports[group], gamma, emf.poison, factor)
         left = np.where(kept, probed.poison, 0.0)
         return counts.given(left * (gamma / left.sum()) if left.any() else left)
 
@@ -81,12 +81,16 @@ class FrequencyAnalysis(SchemeAnalysis):
     def place(self) -> dict[str, Any]:
         """The names of the poisoned categories."""
         names = self.summary.plan.categories or ()
-        return {"categories": tuple(names[each] for each in self.probe.categories)}
+        return {"categories": tuple(names[category] for category in self.probe.categories)}
 
     def evidence(self) -> dict[str, Any]:
         """How far honest reports alone, and the poison found, are from explaining the counts."""
-        none, found = self.probe.deviances
+        without_poison, with_poison = self.probe.deviances
         return {
-            "deviance": {"none": none, "found": found, "allowed": self.probe.allowed},
+            "deviance": {
+                "none": without_poison,
+                "found": with_poison,
+                "allowed": self.probe.allowed,
+            },
             "chosen_by_rule": self.probe.ruled,
         }

@@ -24,7 +24,7 @@ from unpoison.types import FloatArray
 
 JOINT = "joint"
 MOST_CATEGORIES = 256
-"""The solver works on dense matrices of categories × categories: beyond this it takes minutes."""
+"""The solver's matrices are dense: its time grows with the cube of the number of categories."""
 IntervalOf = Callable[[Intervals, FloatArray], Interval]
 
 

@@ -121,7 +121,7 @@ class JointAnalysis:
         """The categories with at least one poisoned report in all groups together."""
         names = self.summary.plan.categories or ()
         poisoned = (self.fit.poison * self.counts.reports[:, None]).sum(axis=0) >= 1
-        return tuple(name for name, found in zip(names, poisoned, strict=True) if found)
+        return tuple(name for name, is_poisoned in zip(names, poisoned, strict=True) if is_poisoned)
 
     def place(self) -> dict[str, Any]:
         """The side or the categories, under the name that an Estimate has for it."""

@@ -20,6 +20,7 @@ MODELS = {
     "own": "some users send values that differ from group to group",
 }
 SUSPICIOUS = 0.05
+"""The p-value of "nobody attacks" under which the verdict says that somebody may."""
 WORTH_TELLING = 1.25
 """How many times wider an interval must get by noise that nobody would notice."""
 

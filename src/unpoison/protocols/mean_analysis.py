@@ -27,8 +27,8 @@ class MeanAnalysis(SchemeAnalysis):
     @cached_property
     def probe(self) -> Probe:
         """Stage 3: the poisoned side, γ̂ and ŷ."""
-        (found,) = run_stages([self._probing()], self.options.max_iterations)
-        return found
+        (probe,) = run_stages([self._probing()], self.options.max_iterations)
+        return probe
 
     def probing(self) -> Stages[None]:
         """EMF on both sides, unless it was run."""
@@ -52,10 +52,10 @@ class MeanAnalysis(SchemeAnalysis):
         gamma = self.probe.byzantine_fraction
         return self.counts[group].emf_star(self.supports[group], gamma)
 
-    def concentrated(self, group: int, found: Solution) -> Problem:
+    def concentrated(self, group: int, emf: Solution) -> Problem:
         """CEMF*: γ̂ is imposed on the buckets that are left."""
         gamma, factor = self.probe.byzantine_fraction, self.options.suppression
-        return self.counts[group].cemf_star(self.supports[group], gamma, found.poison, factor)
+        return self.counts[group].cemf_star(self.supports[group], gamma, emf.poison, factor)
 
     def mean(self, scheme: str, group: int) -> float:
         """The group's mean, normalised: M_t (Eq. M_t), or by EMS where reports are biased (SW)."""
@@ -75,8 +75,8 @@ class MeanAnalysis(SchemeAnalysis):
         """What speaks for either side."""
         solutions = self.probe.solutions
         return {
-            "log_likelihood": {side: each.likelihood for side, each in solutions.items()},
-            "honest_variance": {side: float(each.honest.var()) for side, each in solutions.items()},
+            "log_likelihood": {side: run.likelihood for side, run in solutions.items()},
+            "honest_variance": {side: float(run.honest.var()) for side, run in solutions.items()},
         }
 
     def converged(self, scheme: str, group: int) -> bool:

@@ -25,9 +25,10 @@ from unpoison.types import BoolArray, FloatArray
 
 SCHEMES = ("emf", "emf-star", "cemf-star")
 PICTURE_BINS = 64
+"""Bins of a plotted group: wide enough that noise does not hide the shape."""
 
 
-class Found(Protocol):
+class ProbeResult(Protocol):
     """What probing gives: EMF with poison where it seems to be, and all runs it rests on."""
 
     @property
@@ -72,7 +73,7 @@ class SchemeAnalysis(ABC):
 
     @property
     @abstractmethod
-    def probe(self) -> Found:
+    def probe(self) -> ProbeResult:
         """Stage 3: where the poison is, γ̂ and ŷ."""
 
     @property
@@ -85,8 +86,8 @@ class SchemeAnalysis(ABC):
         """EMF*: what was probed is imposed on the group."""
 
     @abstractmethod
-    def concentrated(self, group: int, found: Solution) -> Problem:
-        """CEMF*: the same, without the buckets in which EMF `found` little."""
+    def concentrated(self, group: int, emf: Solution) -> Problem:
+        """CEMF*: the same, without the buckets in which `emf` has little poison."""
 
     @abstractmethod
     def statistic(self, scheme: str, group: int) -> FloatArray:
@@ -131,8 +132,8 @@ class SchemeAnalysis(ABC):
             problems |= {("emf-star", g): self.starred(g) for g in self.groups}
         yield from self._filtering(problems)
         if "cemf-star" in wanted:
-            found = self._solved["emf"]
-            last = {("cemf-star", g): self.concentrated(g, found[g]) for g in self.groups}
+            emf = self._solved["emf"]
+            last = {("cemf-star", g): self.concentrated(g, emf[g]) for g in self.groups}
             yield from self._filtering(last)
         self._ready |= wanted
         for scheme in sorted(wanted):
@@ -185,5 +186,5 @@ def picture_of(
     """
     bins = min(PICTURE_BINS, buckets.outputs)
     edges = np.arange(bins + 1) * buckets.outputs // bins
-    parts = [numbers(np.add.reduceat(each, edges[:-1])) for each in (observed, honest, poison)]
+    parts = [numbers(np.add.reduceat(part, edges[:-1])) for part in (observed, honest, poison)]
     return Picture(numbers(buckets.output_edges[edges]), *parts)

@@ -41,10 +41,10 @@ def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
 
     >>> import numpy as np
     >>> from unpoison import Plan, estimate, simulate
-    >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
-    >>> run = simulate(plan, np.full(1000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> estimate(run.summary, method="emf").verdict
-    'About 47.2 % of users seem to send made-up values towards the upper end; ...'
+    'About ... % of users seem to send made-up values towards the upper end; ...'
     """
     if isinstance(analysis, FrequencyAnalysis):
         sentences = _of_categories(assembly, analysis)

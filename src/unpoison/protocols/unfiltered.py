@@ -1,4 +1,4 @@
-"""What the groups say if everybody is trusted, and whether they could all be honest."""
+"""The answer of all reports without a filter, and a test that honest groups would agree."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
-FITS = 3
-"""How often frequencies are fitted, each time with the variances of the time before."""
+REWEIGHTINGS = 3
+"""How often frequencies are fitted, each time with the variances of the fit before."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def unfiltered_answer(summary: Summary, tiers: list[list[int]]) -> UnfilteredAns
     together = _frequencies if plan.categorical else _mean
     answers = [together(summary, groups) for groups in tiers]
     shares = np.array([users[groups].sum() for groups in tiers]) / users.sum()
-    answer = sum(share * each for share, (each, _) in zip(shares, answers, strict=True))
+    answer = sum(share * own for share, (own, _) in zip(shares, answers, strict=True))
     degrees = sum((len(groups) - 1) * _freedom(summary) for groups in tiers)
     apart = sum(statistic for _, statistic in answers)
     p_value = float(chdtrc(degrees, apart)) if degrees else 1.0
@@ -108,16 +108,16 @@ def _frequencies(summary: Summary, groups: list[int]) -> tuple[FloatArray, float
     """
     plan = summary.plan
     parts = [cast(CategoricalMechanism, plan.group_mechanisms[group]) for group in groups]
-    each = np.array([plan.all_groups[group].reports for group in groups])[:, None]
+    per_user = np.array([plan.all_groups[group].reports for group in groups])[:, None]
     other = np.array([part.other for part in parts])[:, None]
     gain = np.array([part.kept - part.other for part in parts])[:, None]
     counts = summary.counts[groups].astype(np.float64)
     reports = counts.sum(axis=1, keepdims=True)
     shares = counts / reports
     fitted = np.full(plan.cells, 1 / plan.cells)
-    for _ in range(FITS):
+    for _ in range(REWEIGHTINGS):
         expected = other + gain * projected(fitted)
-        precision = reports / (expected * (1 + (each - 1) * gain))
+        precision = reports / (expected * (1 + (per_user - 1) * gain))
         slopes = (precision * gain**2).sum(axis=0)
         free = (precision * gain * (shares - other)).sum(axis=0) / slopes
         fitted = free - (free.sum() - 1) / slopes / (1 / slopes).sum()

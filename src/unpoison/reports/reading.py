@@ -22,6 +22,7 @@ from unpoison.reports.writing import REPORT_SUFFIXES
 from unpoison.summary.summary import METADATA_KEY
 
 BATCH_ROWS = 2**18
+"""Rows that are decoded at a time: a few MB a column, however large the file is."""
 BLOCK_BYTES = 2**20
 """How much of a CSV file is parsed at once; some 30 such blocks are read ahead."""
 BUFFER_BYTES = 2**20
@@ -30,13 +31,14 @@ NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
 MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ZONED = r"(Z|[ T].*[+-]\d\d(:?\d\d)?)$"
 NO_TIME = int(np.iinfo(np.int64).min)
-FAR = 1e11
-"""Seconds from 1970 to a year that no report is from."""
+"""Stands for a missing moment: no moment is 290,000 years before 1970."""
+FAR_SECONDS = 1e11
+"""Seconds from 1970 to the year 5138: larger numbers are no seconds, and count as missing."""
 RAGGED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 Reader = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
 Form = Callable[[Path, Any, str], np.ndarray]
-SHOWN = 40
-"""How many characters of somebody else's text go into a message."""
+SHOWN_CHARACTERS = 40
+"""How many characters of a file's text go into a message."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Batch:
         if cell is None or cell == "":
             return "nothing"
         plain = not isinstance(cell, str) or re.match(NUMBER, cell.strip())
-        return str(cell).strip()[:SHOWN] if plain else short(cell)
+        return str(cell).strip()[:SHOWN_CHARACTERS] if plain else short(cell)
 
 
 def short(text: str) -> str:
@@ -69,7 +71,7 @@ def short(text: str) -> str:
     >>> short("and so on " * 10)
     "'and so on and so on and so on and so on …'"
     """
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
 
 
 def read_batches(
@@ -118,8 +120,8 @@ def read_batches(
 def _reason(fault: Exception, suffix: str) -> str:
     """Why a file cannot be read, without anything that the fault may quote from it."""
     if ragged := RAGGED_ROW.search(str(fault)):
-        row, expected, found = (int(each) for each in ragged.groups())
-        return f"row {row - 1}: must have {expected} columns, as the header; received {found}"
+        row, expected, received = (int(digits) for digits in ragged.groups())
+        return f"row {row - 1}: must have {expected} columns, as the header; received {received}"
     line = str(fault).partition("\n")[0].partition("'")[0].rstrip(": ")
     return f"cannot be read as {suffix[1:]} ({line or type(fault).__name__})"
 
@@ -247,7 +249,7 @@ def _parsed_moments(column: Any) -> Any:
 def _seconds(column: Any) -> Any:
     """Seconds since 1970, in a range that has a calendar."""
     numbers = column.cast(pa.float64(), safe=False)
-    inside = pc.and_(pc.greater(numbers, -FAR), pc.less(numbers, FAR))
+    inside = pc.and_(pc.greater(numbers, -FAR_SECONDS), pc.less(numbers, FAR_SECONDS))
     micros = pc.if_else(inside, pc.round(pc.multiply(numbers, 1e6)), None)
     return micros.cast(pa.int64()).cast(pa.timestamp("us"))
 

@@ -38,8 +38,8 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
         raise InvalidParameter("budgets", "must be numbers", type(budgets).__name__) from None
     if budgets.shape != (users,):
         raise InvalidParameter("budgets", f"must be one a user, {users}", budgets.shape)
-    found = {float(each): plan.tier_for_budget(float(each)) for each in np.unique(budgets)}
-    tiers = [found[float(each)] if not np.isnan(each) else None for each in budgets]
+    tier_of = {float(budget): plan.tier_for_budget(float(budget)) for budget in np.unique(budgets)}
+    tiers = [tier_of[float(budget)] if not np.isnan(budget) else None for budget in budgets]
     if None in tiers:
         smallest = min(tier.epsilon for tier in plan.all_tiers)
         rule = f"budgets must be at least the smallest tier's epsilon {smallest:g}"
@@ -92,8 +92,9 @@ def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
     """
     numbers: dict[str | None, float] = {name: float(at) for at, name in enumerate(categories)}
     places, distinct = _distinct(values)
-    found = [numbers.get(_text(each), np.nan) for each in distinct]
-    column: FloatArray = np.array([*found, np.nan])[places]
+    of_distinct = [numbers.get(_text(value), np.nan) for value in distinct]
+    # The extra NaN at the end is what index −1, a missing value, points to.
+    column: FloatArray = np.array([*of_distinct, np.nan])[places]
     unknown = np.isnan(column)
     if unknown.any():
         row = int(unknown.argmax()) + 1
@@ -117,11 +118,11 @@ def _distinct(values: Any) -> tuple[Any, list[Any]]:
     column = values if whole else _objects(values)
     if column.ndim != 1:
         raise InvalidParameter("values", "must be one column", f"{column.ndim} dimensions")
-    found = None
+    encoded = None
     if len(column) >= ARROW_ROWS:
         fixed = column.dtype.kind in "biufU" and column.itemsize > 0
-        found = _by_bytes(column) if fixed else _by_arrow(column)
-    return found or (slice(len(column)), column.tolist())
+        encoded = _by_bytes(column) if fixed else _by_arrow(column)
+    return encoded or (slice(len(column)), column.tolist())
 
 
 def _is_column(values: Any) -> bool:
@@ -148,9 +149,9 @@ def _by_bytes(column: np.ndarray) -> tuple[Any, list[Any]]:
     data = pa.py_buffer(np.ascontiguousarray(column))
     size = pa.binary(column.itemsize)
     rows = pa.FixedSizeBinaryArray.from_buffers(size, len(column), [None, data])
-    found = rows.dictionary_encode()
-    distinct = np.frombuffer(b"".join(found.dictionary.to_pylist()), dtype=column.dtype)
-    return found.indices.to_numpy(), distinct.tolist()
+    encoded = rows.dictionary_encode()
+    distinct = np.frombuffer(b"".join(encoded.dictionary.to_pylist()), dtype=column.dtype)
+    return encoded.indices.to_numpy(), distinct.tolist()
 
 
 def _by_arrow(column: Any) -> tuple[Any, list[Any]] | None:
@@ -158,12 +159,12 @@ def _by_arrow(column: Any) -> tuple[Any, list[Any]] | None:
     import pyarrow as pa
 
     try:
-        found = _encoded(column)
+        encoded = _encoded(column)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
-    if found is None:
+    if encoded is None:
         return None
-    return found.indices.fill_null(-1).to_numpy(), found.dictionary.to_pylist()
+    return encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
 
 
 def _encoded(column: Any) -> Any:
@@ -177,5 +178,5 @@ def _encoded(column: Any) -> Any:
     exact = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
     if not any(is_kind(column.type) for is_kind in exact):
         return None
-    found = column.dictionary_encode()
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    encoded = column.dictionary_encode()
+    return encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded

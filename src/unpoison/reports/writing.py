@@ -42,7 +42,7 @@ class ReportWriter:
     def write(self, group: np.ndarray, value: np.ndarray, user: Any = None) -> None:
         """Append rows."""
         columns = {"user": user, "group": group, "value": value}
-        arrays = [pa.array(columns[each.name]).cast(each.type) for each in self.schema]
+        arrays = [pa.array(columns[field.name]).cast(field.type) for field in self.schema]
         self.writer.write_batch(pa.record_batch(arrays, schema=self.schema))
 
     def close(self) -> None:

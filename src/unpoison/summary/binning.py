@@ -19,9 +19,12 @@ from unpoison.summary.summary import FIXED_POINT
 from unpoison.types import BoolArray, FloatArray, IntArray
 
 BLOCK = 2**18
+"""Rows that are placed at a time: larger blocks leave the cache, smaller ones cost calls."""
 BATCH = 2**20
+"""Rows that one bincount counts: its pass over groups × cells is shared by so many of them."""
 EXACT_FLOAT = 2**53
-CLEARLY = 1 - 2.0**-40
+"""Whole numbers up to this are exact in float64, and so are sums that stay below it."""
+CLEARLY_INSIDE = 1 - 2.0**-40
 """Up to this part of a domain, rounding cannot hide that a value is beyond its end."""
 Column = NDArray[np.generic]
 
@@ -86,16 +89,16 @@ class Binner:
         """
         if self.loop is not None and self._looped(self.loop, group, value):
             return
-        cells, found, sums = np.empty(len(value), dtype=np.int64), 0, [0] * self.groups
-        room = _room(min(BLOCK, len(value)))
+        cells, valid, sums = np.empty(len(value), dtype=np.int64), 0, [0] * self.groups
+        workspace = _workspace(min(BLOCK, len(value)))
         for first in range(0, len(value), BLOCK):
             rows = slice(first, first + BLOCK)
-            block = self._loaded(room, _part(group, rows), value[rows], rows_before + first)
-            self._locate(block, cells[found : found + block.size], sums)
-            found += block.size
-        self.counts += np.bincount(cells[:found], minlength=len(self.counts))
+            block = self._loaded(workspace, _part(group, rows), value[rows], rows_before + first)
+            self._locate(block, cells[valid : valid + block.size], sums)
+            valid += block.size
+        self.counts += np.bincount(cells[:valid], minlength=len(self.counts))
         self.sums = [old + new for old, new in zip(self.sums, sums, strict=True)]
-        self.invalid += len(value) - found
+        self.invalid += len(value) - valid
 
     def _looped(self, loop: Loop, group: Column, value: Column) -> bool:
         """Count a batch row by row; False if it has to be looked at more closely."""
@@ -116,17 +119,19 @@ class Binner:
         if loop(group, value, domains, counts, sums) < len(value):
             return False
         self.counts += counts
-        each_unit = FIXED_POINT // self.scale
-        self.sums = [old + int(new) * each_unit for old, new in zip(self.sums, sums, strict=True)]
+        unit = FIXED_POINT // self.scale
+        self.sums = [old + int(new) * unit for old, new in zip(self.sums, sums, strict=True)]
         return True
 
-    def _loaded(self, room: _Room, group: Column, value: Column, rows_before: int) -> _Block:
+    def _loaded(
+        self, workspace: _Workspace, group: Column, value: Column, rows_before: int
+    ) -> _Block:
         """The valid rows of a block, with their places; others are refused or left out.
 
         Only rows that are not clearly inside their domains need a closer look.
         """
         if _whole(group) and _within(group, self.groups):
-            block = self._placed(room, group, value)
+            block = self._placed(workspace, group, value)
             doubtful = self._doubtful(block)
             if self._validity(_part(group, doubtful), value[doubtful])[1].all():
                 self._clip(block, doubtful)
@@ -136,13 +141,13 @@ class Binner:
             if not self.drop_invalid:
                 self._refuse(group, value, known, int(np.argmin(valid)), rows_before)
             group, value = _part(group, valid), value[valid]
-        block = self._placed(room, group, value)
+        block = self._placed(workspace, group, value)
         self._clip(block, self._doubtful(block))
         return block
 
-    def _placed(self, room: _Room, group: Column, value: Column) -> _Block:
+    def _placed(self, workspace: _Workspace, group: Column, value: Column) -> _Block:
         """How far reports are from the low end of their domains, in cells."""
-        block = room.block(len(value))
+        block = workspace.block(len(value))
         np.copyto(block.group, group, casting="unsafe")
         np.copyto(block.value, value, casting="unsafe")
         np.take(self.low, block.group, out=block.spare, mode="clip")
@@ -153,7 +158,7 @@ class Binner:
 
     def _doubtful(self, block: _Block) -> IntArray:
         """The rows that may be invalid, or beyond an end by rounding."""
-        place, limit = block.place, CLEARLY * self.plan.cells
+        place, limit = block.place, CLEARLY_INSIDE * self.plan.cells
         if self.discrete:
             return np.flatnonzero(~((place >= 0) & (place < limit) & (place == np.floor(place))))
         if not len(place) or (place.min() >= 0 and place.max() < limit):
@@ -191,7 +196,7 @@ class Binner:
     def _refuse(
         self, group: Column, value: Column, known: BoolArray, row: int, rows_before: int
     ) -> None:
-        named, exists = (np.broadcast_to(each, value.shape)[row] for each in (group, known))
+        named, exists = (np.broadcast_to(column, value.shape)[row] for column in (group, known))
         if not exists:
             rule = f"group must be a whole number from 0 to {self.groups - 1}"
             raise InvalidReport(rule, named, rows_before + row + 1)
@@ -206,8 +211,8 @@ class Binner:
         np.minimum(cells, self.plan.cells - 1, out=cells)
         np.multiply(block.value, float(self.scale), out=block.spare)
         np.rint(block.spare, out=block.spare)
-        for each, total in enumerate(self._totals(block)):
-            sums[each] += total * (FIXED_POINT // self.scale)
+        for group, total in enumerate(self._totals(block)):
+            sums[group] += total * (FIXED_POINT // self.scale)
         np.multiply(block.group, self.plan.cells, out=block.group)
         np.add(cells, block.group, out=cells)
 
@@ -223,7 +228,7 @@ class Binner:
 
 @dataclass(frozen=True)
 class _Block:
-    """Some reports, in memory that is used again for the next ones."""
+    """Views of a workspace for as many reports as a block has."""
 
     group: IntArray
     value: FloatArray
@@ -235,8 +240,8 @@ class _Block:
         return len(self.value)
 
 
-class _Room:
-    """Memory for blocks: taking it anew each time would cost more than counting."""
+class _Workspace:
+    """Arrays for one block, used again for the next: allocating them costs more than counting."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -247,15 +252,15 @@ class _Room:
         return _Block(self.group[:size], *self.numbers[:, :size])
 
 
-_rooms = local()
+_workspaces = local()
 
 
-def _room(size: int) -> _Room:
-    """This thread's own."""
-    room: _Room | None = getattr(_rooms, "room", None)
-    if room is None or room.size < size:
-        room = _rooms.room = _Room(size)
-    return room
+def _workspace(size: int) -> _Workspace:
+    """This thread's own arrays: threads that count at the same time must not share them."""
+    workspace: _Workspace | None = getattr(_workspaces, "current", None)
+    if workspace is None or workspace.size < size:
+        workspace = _workspaces.current = _Workspace(size)
+    return workspace
 
 
 def _part(group: Column, rows: slice | BoolArray | IntArray) -> Column:

@@ -80,7 +80,7 @@ def compiled_loop() -> Loop | None:
     except ImportError:
         return None
     try:
-        found: Loop = numba.njit(nogil=True, cache=True)(count_rows)
+        compiled: Loop = numba.njit(nogil=True, cache=True)(count_rows)
     except RuntimeError:  # No folder to keep the machine code in.
-        found = numba.njit(nogil=True)(count_rows)
-    return found
+        compiled = numba.njit(nogil=True)(count_rows)
+    return compiled

@@ -17,8 +17,10 @@ from unpoison.summary.windows import Window
 from unpoison.types import FloatArray, IntArray
 
 FIXED_POINT = 2**32
+"""Parts of a report unit in which sums are kept: whole numbers add up in any order alike."""
 METADATA_KEY = b"unpoison.summary"
 FORMAT = 1
+"""Raised when a file of this version could be misread by an earlier one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,8 @@ class Summary:
     @property
     def users(self) -> FloatArray:
         """The number of users in each group: its reports over the reports that each user sends."""
-        each = np.array([group.reports for group in self.plan.all_groups])
-        return np.asarray(self.reports / each)
+        reports_per_user = np.array([group.reports for group in self.plan.all_groups])
+        return np.asarray(self.reports / reports_per_user)
 
     @property
     def total_users(self) -> float:
@@ -120,7 +122,7 @@ class Summary:
         head = {
             "format": FORMAT,
             "plan": self.plan.to_dict(),
-            "sums": [str(each) for each in self.sums],
+            "sums": [str(total) for total in self.sums],
             "reports": self.reports.tolist(),
             "invalid": self.invalid,
             **({} if self.window is None else {"window": [self.window.start, self.window.end]}),
@@ -170,7 +172,7 @@ class Summary:
         if counts.sum(axis=1).tolist() != head["reports"]:
             raise ValueError("its counts do not add up to its number of reports")
         window = Window(*map(int, head["window"])) if "window" in head else None
-        sums = tuple(int(each) for each in head["sums"])
+        sums = tuple(int(total) for total in head["sums"])
         return cls(plan, counts, sums, int(head["invalid"]), window)
 
     def save(self, path: str | Path) -> None:
@@ -193,7 +195,7 @@ class Summary:
 def _joint_window(parts: list[Summary]) -> Window | None:
     """The window of all reports; none if some have none."""
     windows = [part.window for part in parts if part.window is not None or part.counts.any()]
-    known = [each for each in windows if each is not None]
+    known = [window for window in windows if window is not None]
     return reduce(Window.hull, known) if known and len(known) == len(windows) else None
 
 

@@ -1,4 +1,4 @@
-"""Windows of time: what `1h` means, which one a moment is in, and how one is told."""
+"""Windows of time: their bounds, their names, and the widths that users write, such as 1h."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from unpoison.errors import InvalidParameter
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 PER_SECOND = 10**6
+"""Moments are whole microseconds, as Parquet and Python have them."""
 SHORTEST, LONGEST = 1, 3660 * 86_400
+"""Seconds: file names have whole seconds, and ten years are no window of a metric."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,7 +46,7 @@ class Window:
 
 
 def utc_datetime(micros: int) -> datetime:
-    """A moment as Python has it.
+    """A moment as a Python datetime, in UTC.
 
     >>> utc_datetime(86_400 * 10**6).isoformat()
     '1970-01-02T00:00:00+00:00'
@@ -53,7 +55,7 @@ def utc_datetime(micros: int) -> datetime:
 
 
 def utc_text(micros: int) -> str:
-    """A moment as a person, or another program, reads it.
+    """A moment as ISO 8601 text, in UTC.
 
     >>> utc_text(1_500_000)
     '1970-01-01T00:00:01.500000Z'
@@ -72,10 +74,10 @@ def parse_width(text: str) -> int:
     unpoison.errors.InvalidParameter: window must be a number and s, m, h, d or w, ...
     """
     rule = "must be a number and s, m, h, d or w, such as 15m or 1h; at most ten years"
-    found = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
+    if match is None:
         raise InvalidParameter("window", rule, repr(text))
-    seconds = int(found[1]) * UNITS[found[2]]
+    seconds = int(match[1]) * UNIT_SECONDS[match[2]]
     if not SHORTEST <= seconds <= LONGEST:
         raise InvalidParameter("window", rule, repr(text))
     return seconds * PER_SECOND

@@ -35,6 +35,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
                 draft.chmod(target.stat().st_mode & 0o777)
             yield file
             file.flush()
+            # Renaming before the content is on disk could leave an empty file after a power cut.
             os.fsync(file.fileno())
         draft.replace(target)
     except BaseException:

@@ -20,11 +20,12 @@ def expand(paths: Iterable[str | Path], suffixes: Sequence[str]) -> list[Path]:
     ...     [path.name for path in expand([folder, Path(folder, "*.csv")], [".csv", ".parquet"])]
     ['a.parquet', 'b.csv']
     """
-    found: dict[Path, Path] = {}
-    for each in paths:
-        for path in _matches(Path(each), suffixes):
-            found.setdefault(path.resolve(), path)
-    return list(found.values())
+    by_target: dict[Path, Path] = {}
+    for name in paths:
+        for path in _matches(Path(name), suffixes):
+            # Links and other spellings of one file count once, under the name that came first.
+            by_target.setdefault(path.resolve(), path)
+    return list(by_target.values())
 
 
 def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -32,10 +33,11 @@ def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
         return _inside(path, suffixes)
     if path.exists():
         return [path]
-    matched = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
-    if not matched:
+    # A name with brackets may be a file's own: only what does not exist is taken as a pattern.
+    matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+    if not matches:
         raise InvalidFile(path, "does not exist")
-    return [file for match in matched for file in _matches(match, suffixes)]
+    return [file for match in matches for file in _matches(match, suffixes)]
 
 
 def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:

@@ -13,18 +13,18 @@ import numpy as np
 
 from unpoison.collector.campaigns.campaigns import parsed_plan
 from unpoison.mechanisms.randomness import Words
-from unpoison.plan.assignment import Seating
+from unpoison.plan.assignment import BlockAssignment
 
 
 @lru_cache(maxsize=256)
-def seating(plan: str, tier: int) -> Seating:
+def seating(plan: str, tier: int) -> BlockAssignment:
     """The seating of a plan's tier, by the plan's JSON.
 
     >>> from unpoison import Plan
     >>> seating(Plan.new(epsilon=0.25, low=0, high=1).to_json(), 0).users
     3
     """
-    return Seating(parsed_plan(plan), tier)
+    return BlockAssignment(parsed_plan(plan), tier)
 
 
 def group_of(plan: str, tier: int, place: int, secret: bytes) -> int:
