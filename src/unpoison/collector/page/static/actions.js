@@ -1,4 +1,4 @@
-/** What an operator can do with a campaign, in the states in which it is allowed. */
+/** The buttons with which an operator changes a campaign. */
 
 import { ask, campaignPath, post } from "./api.js";
 import { actionDialog, attempt, whileBusy } from "./dialogs.js";
@@ -8,7 +8,8 @@ import { startInvites } from "./invites.js";
 import { FieldError } from "./numbers.js";
 import { token } from "./token.js";
 
-const ALLOWED = {
+/** The states of a campaign in which each button is shown. */
+const STATES = {
   "action-open": ["draft", "closed"],
   "action-invites": ["draft", "open"],
   "action-extend": ["draft", "open", "closed"],
@@ -23,7 +24,7 @@ export function showActions(status) {
   show(byId("actions"), Boolean(token()));
   setText(byId("action-open"), status.state === "closed" ? "Open again" : "Open campaign");
   byId("action-open").classList.toggle("primary", status.state === "draft");
-  for (const [id, states] of Object.entries(ALLOWED)) {
+  for (const [id, states] of Object.entries(STATES)) {
     const byInvite = id !== "action-invites" || status.access === "invite";
     show(byId(id), byInvite && states.includes(status.state));
   }
@@ -31,7 +32,7 @@ export function showActions(status) {
 
 /** Wire the buttons. `onChange()` asks for a new status, `onRefused(error)` for a token. */
 export function startActions(campaign, { onChange, onRefused }) {
-  const path = (rest) => campaignPath(campaign, rest);
+  const path = (suffix) => campaignPath(campaign, suffix);
   const done = (dialog, message) => {
     dialog?.close();
     notice(message);
@@ -85,7 +86,7 @@ function closingTime() {
   return fromLocalField(field.value);
 }
 
-/** A line above everything; the cursor goes there, for the button may be gone. */
+/** Shows a line at the top and moves the focus there: the button that was pressed may be gone. */
 export function notice(message) {
   setText(byId("notice"), message);
   show(byId("notice"), true);

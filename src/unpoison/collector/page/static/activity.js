@@ -6,8 +6,11 @@ import { count, dateTime, plural } from "./format.js";
 import { dashes, honestBars, ink, numberAxis, plot, timeAxis, timeTitle } from "./plot.js";
 
 const MINUTE = 60;
+/** Lengths of a bin in minutes: each divides a longer one that readers expect. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 2880, 7200, 14400];
+/** More bars than this would be thinner than a few pixels. */
 const MOST_BINS = 120;
+/** With fewer bars a new campaign would show one that fills the whole chart. */
 const LEAST_BINS = 15;
 
 let chart = null;
@@ -34,7 +37,7 @@ function spanWords(minutes) {
 }
 
 function draw(activity) {
-  const starts = activity.map((each) => Date.parse(each.at) / 1000);
+  const starts = activity.map((minute) => Date.parse(minute.at) / 1000);
   const span = (starts.at(-1) - starts[0]) / MINUTE + 1;
   const minutes = STEPS.find((step) => span / step <= MOST_BINS) ?? STEPS.at(-1);
   data = binned(activity, starts, minutes * MINUTE);
@@ -43,18 +46,18 @@ function draw(activity) {
   return minutes;
 }
 
-/** Counts by bins of equal length; the minutes that the status leaves out have none. */
+/** Counts in bins of equal length; minutes without activity are not in the status. */
 function binned(activity, starts, step) {
   const last = Math.floor(starts.at(-1) / step);
   const first = Math.min(Math.floor(starts[0] / step), last - LEAST_BINS + 1);
   const length = last - first + 1;
-  const times = Array.from({ length }, (_, place) => (first + place) * step);
+  const times = Array.from({ length }, (_, index) => (first + index) * step);
   const enrolled = new Array(length).fill(0);
   const reported = new Array(length).fill(0);
-  activity.forEach((each, place) => {
-    const bin = Math.floor(starts[place] / step) - first;
-    enrolled[bin] += each.enrolled;
-    reported[bin] += each.submissions;
+  activity.forEach((minute, index) => {
+    const bin = Math.floor(starts[index] / step) - first;
+    enrolled[bin] += minute.enrolled;
+    reported[bin] += minute.submissions;
   });
   return [times, reported, enrolled];
 }
@@ -84,15 +87,15 @@ function start() {
       y: { range: (_chart, _low, high) => [0, Math.max(1, 1.08 * high)] },
     },
     axes: [timeAxis(), numberAxis({ incrs: wholeSteps() })],
-    tip: (place) => [
-      timeTitle(data[0][place]),
-      `reported ${count(data[1][place])}`,
-      `enrolled ${count(data[2][place])}`,
+    tip: (index) => [
+      timeTitle(data[0][index]),
+      `reported ${count(data[1][index])}`,
+      `enrolled ${count(data[2][index])}`,
     ],
   });
 }
 
-/** Half a bar of room on both sides. */
+/** The range of the time axis, with room for half a bar on both sides. */
 function padded() {
   const [times] = data;
   const half = (times[1] - times[0]) / 2;
@@ -101,9 +104,9 @@ function padded() {
 
 function rows() {
   return data[0]
-    .map((at, place) => ({
+    .map((at, index) => ({
       key: at,
-      cells: [timeTitle(at), count(data[2][place]), count(data[1][place])],
+      cells: [timeTitle(at), count(data[2][index]), count(data[1][index])],
     }))
     .reverse();
 }

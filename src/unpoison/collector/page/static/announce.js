@@ -1,12 +1,14 @@
-/** A polite word to screen readers, seldom: at most one every half minute unless it is urgent. */
+/** Announcements to screen readers: at most one every half minute, unless it is urgent. */
 
 import { byId } from "./dom.js";
 
-const QUIET = 30_000;
+/** Milliseconds between announcements: estimates change faster than anybody can listen. */
+const QUIET_MILLISECONDS = 30_000;
 let last = -Infinity;
 
+/** Returns whether it was announced. */
 export function announce(text, { urgent = false } = {}) {
-  if (!urgent && performance.now() - last < QUIET) return false;
+  if (!urgent && performance.now() - last < QUIET_MILLISECONDS) return false;
   last = performance.now();
   byId("announcement").textContent = text;
   return true;

@@ -1,10 +1,13 @@
-/** Questions to the collector: JSON in, JSON out, one shape of error. */
+/** Requests to the collector's API: JSON in, JSON out, one class of error. */
 
 import { token } from "./token.js";
 
-const PATIENCE = 60_000;
+/** Longest wait for an answer; estimates of large campaigns take seconds. */
+const TIMEOUT_MILLISECONDS = 60_000;
+/** Longest wait for a file; an export holds all reports that are stored. */
+const DOWNLOAD_TIMEOUT_MILLISECONDS = 600_000;
 
-/** What the collector refused, in its own words; status 0 if it could not be reached at all. */
+/** A refusal with the collector's message; status 0 if it could not be reached at all. */
 export class ApiError extends Error {
   constructor(status, { code = "unknown", message, field = null }, retryAfter = 0) {
     super(message);
@@ -14,12 +17,12 @@ export class ApiError extends Error {
 
 const UNREACHABLE = { code: "unreachable", message: "The collector cannot be reached." };
 
-/** The parsed answer, or null where there is none (204). */
-export async function ask(path, { method = "GET", body, patience = PATIENCE } = {}) {
-  const answer = await send(path, { method, body, patience });
-  if (answer.status === 204) return null;
+/** The parsed response, or null where it has no body (204). */
+export async function ask(path, { method = "GET", body, timeout = TIMEOUT_MILLISECONDS } = {}) {
+  const response = await send(path, { method, body, timeout });
+  if (response.status === 204) return null;
   try {
-    return await answer.json();
+    return await response.json();
   } catch {
     throw new ApiError(0, UNREACHABLE);
   }
@@ -27,13 +30,13 @@ export async function ask(path, { method = "GET", body, patience = PATIENCE } = 
 
 export const post = (path, body = {}) => ask(path, { method: "POST", body });
 
-export const campaignPath = (campaign, rest = "") =>
-  `/v1/campaigns/${encodeURIComponent(campaign)}${rest}`;
+export const campaignPath = (campaign, suffix = "") =>
+  `/v1/campaigns/${encodeURIComponent(campaign)}${suffix}`;
 
-/** Fetch a file with the token, and hand it to the browser under a name. */
+/** Fetch a file with the token, and save it under a name: a link could not send the token. */
 export async function download(path, name) {
-  const answer = await send(path, { method: "GET", patience: 10 * PATIENCE });
-  saveAs(await answer.blob(), name);
+  const response = await send(path, { method: "GET", timeout: DOWNLOAD_TIMEOUT_MILLISECONDS });
+  saveAs(await response.blob(), name);
 }
 
 export function saveAs(blob, name) {
@@ -41,11 +44,12 @@ export function saveAs(blob, name) {
   link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
+  // Not at once: the browser begins to read the file after this function has returned.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-async function send(path, { method, body, patience }) {
-  const answer = await reach(path, {
+async function send(path, { method, body, timeout }) {
+  const response = await reach(path, {
     method,
     headers: headers(body),
     body: body === undefined ? undefined : JSON.stringify(body),
@@ -53,17 +57,17 @@ async function send(path, { method, body, patience }) {
     credentials: "omit",
     redirect: "error",
     referrerPolicy: "no-referrer",
-    signal: AbortSignal.timeout(patience),
+    signal: AbortSignal.timeout(timeout),
   });
-  if (!answer.ok) throw await refusal(answer);
-  return answer;
+  if (!response.ok) throw await refusal(response);
+  return response;
 }
 
 function headers(body) {
-  const given = { Accept: "application/json" };
-  if (body !== undefined) given["Content-Type"] = "application/json";
-  if (token()) given.Authorization = `Bearer ${token()}`;
-  return given;
+  const fields = { Accept: "application/json" };
+  if (body !== undefined) fields["Content-Type"] = "application/json";
+  if (token()) fields.Authorization = `Bearer ${token()}`;
+  return fields;
 }
 
 async function reach(path, options) {
@@ -74,9 +78,9 @@ async function reach(path, options) {
   }
 }
 
-async function refusal(answer) {
-  const retryAfter = Number(answer.headers.get("Retry-After")) || 0;
-  const fallback = { message: `The collector answered with status ${answer.status}.` };
-  const body = await answer.json().catch(() => null);
-  return new ApiError(answer.status, body?.error ?? fallback, retryAfter);
+async function refusal(response) {
+  const retryAfter = Number(response.headers.get("Retry-After")) || 0;
+  const fallback = { message: `The collector answered with status ${response.status}.` };
+  const body = await response.json().catch(() => null);
+  return new ApiError(response.status, body?.error ?? fallback, retryAfter);
 }

@@ -1,4 +1,4 @@
-/** The page of one campaign: asks for its status, and hands it to the parts that show it. */
+/** The page of one campaign: polls its status, and passes it to the parts that show it. */
 
 import { notice, showActions, startActions } from "./actions.js";
 import { showActivity } from "./activity.js";
@@ -23,24 +23,26 @@ import { showRejections } from "./rejections.js";
 import { onToken, startTokenPanel } from "./token-panel.js";
 import { accessWord, closingWord, stateWord } from "./words.js";
 
-const EVERY = 2_000;
-const PATIENCE = 15_000;
-const NOTICE = "unpoison-notice";
+const POLL_MILLISECONDS = 2_000;
+/** A status takes milliseconds: one that takes this long will not come. */
+const TIMEOUT_MILLISECONDS = 15_000;
+/** Where the form leaves a message for the page of the campaign that it created. */
+const NOTICE_KEY = "unpoison-notice";
 
 const campaign = document.body.dataset.campaign;
 let status = null;
 
-const feed = estimateFeed(campaign, { onEstimate: showAnswer, onError: showNoAnswer });
+const feed = estimateFeed(campaign, { onEstimate: showEstimateParts, onError: showEstimateFault });
 
 async function refresh() {
-  const news = await ask(campaignPath(campaign, "/status"), { patience: PATIENCE });
-  if (news.version !== status?.version) showStatus(news);
-  feed.heed(status);
+  const latest = await ask(campaignPath(campaign, "/status"), { timeout: TIMEOUT_MILLISECONDS });
+  if (latest.version !== status?.version) showStatus(latest);
+  feed.update(status);
 }
 
-function showStatus(news) {
+function showStatus(latest) {
   const before = status?.state;
-  status = news;
+  status = latest;
   if (before && before !== status.state)
     announce(`The campaign is now ${status.state}.`, { urgent: true });
   setText(byId("campaign-name"), status.name);
@@ -63,7 +65,7 @@ function showFacts() {
   show(byId("report-link"), status.state === "open");
 }
 
-/** The choice of method and statistic, once the plan is known. */
+/** Fill the choice of method and statistic, once the plan is known. */
 function offerMethods() {
   show(byId("methods"), status.submissions >= status.min_users);
   if (byId("method").options.length) return;
@@ -83,7 +85,7 @@ function choose() {
   showHistory(status, byId("method").value);
 }
 
-function showAnswer(estimate) {
+function showEstimateParts(estimate) {
   byId("headline").removeAttribute("aria-busy");
   showEstimate(status.plan, estimate);
   showFrequencies(estimate);
@@ -91,7 +93,7 @@ function showAnswer(estimate) {
   showHistograms(status.plan, estimate);
 }
 
-function showNoAnswer(error) {
+function showEstimateFault(error) {
   byId("headline").removeAttribute("aria-busy");
   showEstimateError(error);
   if (error.status === 422 || error.code === "not-enough-users") {
@@ -107,20 +109,20 @@ function onState(state, error) {
   else if (status) show(byId("campaign"), true);
 }
 
-function showWaitingNotice() {
-  const words = sessionStorage.getItem(NOTICE);
-  sessionStorage.removeItem(NOTICE);
+function showStoredNotice() {
+  const words = sessionStorage.getItem(NOTICE_KEY);
+  sessionStorage.removeItem(NOTICE_KEY);
   if (words) notice(words);
 }
 
 startTokenPanel();
-const polling = poll(refresh, { every: EVERY, onState });
+const polling = poll(refresh, { every: POLL_MILLISECONDS, onState });
 startActions(campaign, { onChange: polling.now, onRefused: demandToken });
 startDownloads(campaign, demandToken);
 onToken(() => {
   if (status) showActions(status);
   polling.now();
 });
-for (const place of document.querySelectorAll(".zone")) place.textContent = zone();
+for (const node of document.querySelectorAll(".zone")) node.textContent = zone();
 describeFields(document);
-showWaitingNotice();
+showStoredNotice();

@@ -1,4 +1,4 @@
-/** The first page: all campaigns, and the form for a new one. */
+/** The first page: the list of campaigns, and the form for a new one. */
 
 import { ask } from "./api.js";
 import { startCreateForm } from "./create-form.js";
@@ -12,8 +12,9 @@ import { onToken, startTokenPanel } from "./token-panel.js";
 import { token } from "./token.js";
 import { stateWord } from "./words.js";
 
-const EVERY = 4_000;
-const PATIENCE = 15_000;
+/** The list is larger than a status, and changes less. */
+const POLL_MILLISECONDS = 4_000;
+const TIMEOUT_MILLISECONDS = 15_000;
 
 const table = dataTable({
   id: "campaign-table",
@@ -29,7 +30,7 @@ const table = dataTable({
 });
 
 async function refresh() {
-  const { campaigns } = await ask("/v1/campaigns", { patience: PATIENCE });
+  const { campaigns } = await ask("/v1/campaigns", { timeout: TIMEOUT_MILLISECONDS });
   show(byId("campaigns"), true);
   show(byId("no-campaigns"), !campaigns.length);
   show(table.node, campaigns.length > 0);
@@ -38,21 +39,22 @@ async function refresh() {
 }
 
 function row(campaign) {
-  const { id, name, state, enrolled, submissions, min_users: least, closes_at: closes } = campaign;
-  const few = submissions < least;
+  const { id, name, state, enrolled, submissions } = campaign;
+  const { min_users: minUsers, closes_at: closes } = campaign;
+  const few = submissions < minUsers;
   return {
     key: id,
     cells: [
       { text: name, href: `/campaigns/${encodeURIComponent(id)}` },
       { text: stateWord(state), badge: state },
       count(enrolled),
-      { text: count(submissions), note: few ? `${count(least)} needed` : "" },
+      { text: count(submissions), note: few ? `${count(minUsers)} needed` : "" },
       dateTime(closes),
     ],
   };
 }
 
-/** Whoever has no campaign yet came for the form. */
+/** Unfold the form, once, for an operator who has no campaign yet. */
 const openOnce = (() => {
   let opened = false;
   return () => {
@@ -69,6 +71,6 @@ function onState(state, error) {
 
 startTokenPanel();
 byId("campaign-list").append(table.node);
-const polling = poll(refresh, { every: EVERY, onState });
+const polling = poll(refresh, { every: POLL_MILLISECONDS, onState });
 startCreateForm();
 onToken(polling.now);

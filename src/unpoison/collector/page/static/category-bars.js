@@ -1,10 +1,11 @@
-/** One group of categories: for each its observed share beside the fitted one, by name. */
+/** Bars for one group of categories: the observed share of each beside the fitted one. */
 
 import { element, keyed, setLength, setText } from "./dom.js";
 import { legend } from "./figure.js";
 import { count, percent } from "./format.js";
 import { dataTable, scrolling } from "./table.js";
 
+/** A list of more is too long to take in; the table has all. */
 const MOST_BARS = 24;
 
 export const categoryLegend = () =>
@@ -17,8 +18,8 @@ export const categoryLegend = () =>
 /** Bars for the most reported categories, and a table of all. */
 export function categoryBars(categories) {
   const list = element("ul", { class: "categories" });
-  const rest = element("p", { class: "help" });
-  rest.hidden = true;
+  const omission = element("p", { class: "help" });
+  omission.hidden = true;
   const table = dataTable({
     caption: "Shares of reports by category",
     columns: [
@@ -38,20 +39,20 @@ export function categoryBars(categories) {
   const fillTable = () => details.open && latest && table.update(rows(categories, latest));
   details.addEventListener("toggle", fillTable);
   return {
-    node: element("div", {}, list, rest, details),
+    node: element("div", {}, list, omission, details),
     update(picture, highest, name) {
       setText(named, `: ${name}`);
       scroll.setAttribute("aria-label", `${name}: numbers`);
       latest = picture;
       const shown = mostReported(picture.observed);
       keyed(list, shown, {
-        key: (place) => place,
+        key: (index) => index,
         create: () => emptyRow(),
-        update: (row, place) => fill(row, categories[place], picture, place, highest),
+        update: (row, index) => fill(row, categories[index], picture, index, highest),
       });
-      rest.hidden = shown.length === categories.length;
+      omission.hidden = shown.length === categories.length;
       setText(
-        rest,
+        omission,
         `The ${count(shown.length)} most reported of ${count(categories.length)}; all are in the table.`,
       );
       fillTable();
@@ -59,11 +60,11 @@ export function categoryBars(categories) {
   };
 }
 
-/** The places of the largest shares, in the plan's order. */
+/** Indices of the categories with the largest shares, in the plan's order. */
 function mostReported(observed) {
-  const places = observed.map((_, place) => place);
-  if (places.length <= MOST_BARS) return places;
-  return places
+  const indices = observed.map((_, index) => index);
+  if (indices.length <= MOST_BARS) return indices;
+  return indices
     .sort((a, b) => observed[b] - observed[a])
     .slice(0, MOST_BARS)
     .sort((a, b) => a - b);
@@ -86,18 +87,18 @@ function emptyRow() {
   );
 }
 
-function fill(row, name, { observed, honest, poison }, place, highest) {
+function fill(row, name, { observed, honest, poison }, index, highest) {
   const [label, all, split, numbers] = row.children;
   setText(label, name);
-  setLength(all.children[0], observed[place] / highest);
-  setLength(split.children[0], honest[place] / highest);
-  setLength(split.children[1], poison[place] / highest);
-  const poisoned = poison[place] > 0 ? `, poison ${percent(poison[place])}` : "";
-  setText(numbers, `all ${percent(observed[place])}, honest ${percent(honest[place])}${poisoned}`);
+  setLength(all.children[0], observed[index] / highest);
+  setLength(split.children[0], honest[index] / highest);
+  setLength(split.children[1], poison[index] / highest);
+  const poisoned = poison[index] > 0 ? `, poison ${percent(poison[index])}` : "";
+  setText(numbers, `all ${percent(observed[index])}, honest ${percent(honest[index])}${poisoned}`);
 }
 
 const rows = (categories, { observed, honest, poison }) =>
-  categories.map((name, place) => ({
-    key: place,
-    cells: [name, percent(observed[place]), percent(honest[place]), percent(poison[place])],
+  categories.map((name, index) => ({
+    key: index,
+    cells: [name, percent(observed[index]), percent(honest[index]), percent(poison[index])],
   }));

@@ -4,31 +4,41 @@
  *     import { report } from "/client.js";
  *     await report({ campaign: "k3v9x2m4q7w1", value: 28800, policy: { low: 0, high: 86400 } });
  *
- * The collector is not trusted. Its plan and ticket are held against the page's own policy, the
- * report is drawn here in integer arithmetic, and what was drawn and spent is written down before
+ * The collector is not trusted. Its plan and ticket are checked against the page's own policy, the
+ * report is drawn here in integer arithmetic, and what was drawn and spent is stored before
  * anything is sent. The value itself never leaves this file.
  */
 
+// Weight of a cell outside the window (b); inside it is ⌊b·e^ε⌋, and a larger b loses less of e^ε.
 const OUTSIDE_WEIGHT = 2n ** 24n;
+// Of a window's offset: rounding to 2^-32 of a cell is far below the noise.
 const FRACTION_BITS = 32n;
-const WORDS = 2n ** 64n;
-const LARGEST_TOTAL = 2n ** 53n;
+// How many different words the generator returns.
+const WORD_COUNT = 2n ** 64n;
+// Bound on the sum of all weights, as in Python: less than one word in 2,048 is drawn again.
+const TOTAL_LIMIT = 2n ** 53n;
+// Bounds on what a collector may ask for; the same as in Python.
 const MIN_EPSILON = 1e-4;
 const MAX_EPSILON = 16;
 const MAX_CELLS = 2 ** 20;
 const MAX_GROUPS = 64;
-const MAX_TICKET = 4096;
+const MAX_TICKET_LENGTH = 4096;
 const LEDGER = "unpoison-ledger";
+// Of the ledger's JSON; another version is refused, because it might hide what was spent.
 const LEDGER_VERSION = 1;
+// Stands for a status where there was no response.
 const BROKEN_CONNECTION = -1;
-const RETRIED = new Set([BROKEN_CONNECTION, 408, 429, 500, 502, 503, 504]);
-const RENEWED = new Set(["ticket-expired", "invalid-ticket"]);
+const RETRIED_STATUSES = new Set([BROKEN_CONNECTION, 408, 429, 500, 502, 503, 504]);
+// Refusals after which a new ticket for the same cells may help.
+const RENEWABLE_CODES = new Set(["ticket-expired", "invalid-ticket"]);
+// Waits that double from half a second: six attempts take eight to sixteen seconds.
 const ATTEMPTS = 6;
 const FIRST_WAIT_SECONDS = 0.5;
+// A person is waiting: a collector that asks for more patience is given up.
 const LONGEST_WAIT_SECONDS = 60;
 const TIMEOUT_SECONDS = 30;
 
-/** Why nothing (more) was reported; `code` is the collector's own, or one of this file's. */
+/** Why a report failed; `code` is the collector's error code, or one of this file's. */
 export class ReportError extends Error {
   name = "ReportError";
 
@@ -42,26 +52,27 @@ function demand(holds, code, message) {
   if (!holds) throw new ReportError(code, message);
 }
 
-const isObject = (it) => typeof it === "object" && it !== null && !Array.isArray(it);
-const isName = (it) => typeof it === "string" && it !== "";
-const hasOnly = (it, ...keys) => isObject(it) && Object.keys(it).every((key) => keys.includes(key));
+const isObject = (item) => typeof item === "object" && item !== null && !Array.isArray(item);
+const isName = (item) => typeof item === "string" && item !== "";
+const hasOnly = (item, ...keys) =>
+  isObject(item) && Object.keys(item).every((key) => keys.includes(key));
 
-// Budgets are decimals: added and compared exactly as their text says.
+// Budgets are decimals, added and compared exactly: with floats, 0.1 + 0.2 exceeds a limit of 0.3.
 
 function decimal(number) {
-  const parts = /^(\d+)(?:\.(\d+))?(?:e([+-]\d{1,3}))?$/.exec(String(number));
-  if (!parts) throw new RangeError("a budget must be a decimal number");
-  const [, whole, part = "", exponent = "0"] = parts;
-  const places = part.length - Number(exponent);
-  const units = BigInt(whole + part) * 10n ** BigInt(Math.max(0, -places));
+  const match = /^(\d+)(?:\.(\d+))?(?:e([+-]\d{1,3}))?$/.exec(String(number));
+  if (!match) throw new RangeError("a budget must be a decimal number");
+  const [, integer, fraction = "", exponent = "0"] = match;
+  const places = fraction.length - Number(exponent);
+  const units = BigInt(integer + fraction) * 10n ** BigInt(Math.max(0, -places));
   return { units, places: Math.max(0, places) };
 }
 
 const unitsAt = ({ units, places }, morePlaces) => units * 10n ** BigInt(morePlaces - places);
 
 function sum(decimals) {
-  const places = Math.max(0, ...decimals.map((each) => each.places));
-  return { units: decimals.reduce((all, each) => all + unitsAt(each, places), 0n), places };
+  const places = Math.max(0, ...decimals.map((term) => term.places));
+  return { units: decimals.reduce((total, term) => total + unitsAt(term, places), 0n), places };
 }
 
 function atMost(one, other) {
@@ -72,13 +83,13 @@ function atMost(one, other) {
 function decimalText({ units, places }) {
   const digits = units.toString().padStart(places + 1, "0");
   const point = digits.length - places;
-  const part = digits.slice(point).replace(/0+$/, "");
-  return digits.slice(0, point) + (part && `.${part}`);
+  const fraction = digits.slice(point).replace(/0+$/, "");
+  return digits.slice(0, point) + (fraction && `.${fraction}`);
 }
 
-// The mechanism: the integer window family.
+// The mechanism: a report is a cell number, likelier within a window around the input.
 
-/** ⌊2^24 · e^ε⌋: the exponential series, until its lower and upper bound have one floor. */
+/** ⌊2^24 · e^ε⌋, certified: the exponential series, until both of its bounds have one floor. */
 export function insideWeight(epsilon) {
   const { units: top, places } = decimal(epsilon);
   const bottom = 10n ** BigInt(places);
@@ -95,11 +106,11 @@ export function insideWeight(epsilon) {
   }
 }
 
-/** Halves go to the even number, as Python and NumPy round. */
+/** Rounds halves to the even number, as Python and NumPy do: windows must agree cell for cell. */
 function roundHalfEven(number) {
   const below = Math.floor(number);
-  const rest = number - below;
-  return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
+  const fraction = number - below;
+  return fraction > 0.5 || (fraction === 0.5 && below % 2 !== 0) ? below + 1 : below;
 }
 
 function piecewiseWindow(epsilon) {
@@ -109,16 +120,16 @@ function piecewiseWindow(epsilon) {
 
 function squareWaveWindow(epsilon) {
   let numerator = epsilon * Math.exp(epsilon) - Math.expm1(epsilon);
-  let rest = Math.expm1(epsilon) - epsilon;
+  let denominator = Math.expm1(epsilon) - epsilon;
   if (epsilon < 0.1) {
     // The differences above would cancel; these are their series, over epsilon squared.
-    numerator = rest = 0;
+    numerator = denominator = 0;
     for (let order = 2, factorial = 2; order < 16; order += 1, factorial *= order) {
       numerator += (epsilon ** (order - 2) * (order - 1)) / factorial;
-      rest += epsilon ** (order - 2) / factorial;
+      denominator += epsilon ** (order - 2) / factorial;
     }
   }
-  const b = numerator / (2 * Math.exp(epsilon) * rest);
+  const b = numerator / (2 * Math.exp(epsilon) * denominator);
   return { width: 2 * b, span: 1 + b + b };
 }
 
@@ -143,7 +154,7 @@ export function makeMechanism(plan, group) {
   const window = windowCells(kind, epsilon, cells);
   const weight = insideWeight(epsilon);
   const total = BigInt(window) * weight + BigInt(cells - window) * OUTSIDE_WEIGHT;
-  demand(total < LARGEST_TOTAL, "plan-refused", "the plan's total weight must be under 2^53");
+  demand(total < TOTAL_LIMIT, "plan-refused", "the plan's total weight must be under 2^53");
   return { ...kind, low, high, categories, cells, window, insideWeight: weight, total };
 }
 
@@ -152,26 +163,27 @@ export function fixedOffset(mechanism, value) {
   const { categorical, categories, inputLow, inputWidth, low, high, cells, window } = mechanism;
   if (categorical) return BigInt(categories.indexOf(value)) << FRACTION_BITS;
   const share = Math.min(Math.max((value - low) / (high - low), 0), 1);
-  // There and back again: the rounding of Python's normalised input is part of the protocol.
+  // Normalised and back, as Python does: the rounding of both steps decides some cells.
   const input = inputLow + share * inputWidth;
   const position = (input - inputLow) / inputWidth;
   return BigInt(roundHalfEven(position * ((cells - window) * 2 ** 32)));
 }
 
-/** One report: a cell number. `nextWord` gives 64 random bits a call. */
+/** Draws one report: a cell number. `nextWord` returns 64 random bits a call. */
 export function drawCell(mechanism, value, nextWord) {
   const { total, insideWeight: weight } = mechanism;
   const window = BigInt(mechanism.window);
   const fixed = fixedOffset(mechanism, value);
   const up = nextWord() >> FRACTION_BITS < BigInt.asUintN(Number(FRACTION_BITS), fixed);
   const offset = (fixed >> FRACTION_BITS) + (up ? 1n : 0n);
-  const limit = WORDS - (WORDS % total);
+  // Words above the largest multiple of the total would make small numbers likelier.
+  const limit = WORD_COUNT - (WORD_COUNT % total);
   let word = nextWord();
   while (word >= limit) word = nextWord();
-  const place = word % total;
-  if (place < window * weight) return Number(offset + place / weight);
-  const beyond = (place - window * weight) / OUTSIDE_WEIGHT;
-  return Number(beyond >= offset ? beyond + window : beyond);
+  const draw = word % total;
+  if (draw < window * weight) return Number(offset + draw / weight);
+  const outside = (draw - window * weight) / OUTSIDE_WEIGHT;
+  return Number(outside >= offset ? outside + window : outside);
 }
 
 /** 64 bits from the browser's cryptographic generator. */
@@ -184,20 +196,20 @@ function newSecret() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// What the page says, checked. Messages name the rule and never the value.
+// Checks of what the page passes. Messages name the rule and never the value.
 
 function checkPolicy(policy) {
   const hold = (holds, message) => demand(holds, "invalid-policy", message);
-  const known = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "categories"];
-  hold(hasOnly(policy, ...known), `policy must be an object with keys of ${known.join(", ")}`);
+  const allowed = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "categories"];
+  hold(hasOnly(policy, ...allowed), `policy must be an object with keys of ${allowed.join(", ")}`);
   const { maxEpsilon = 1, lifetimeEpsilon = 8, low, high, categories } = policy;
   const budgets = [maxEpsilon, lifetimeEpsilon];
-  hold(budgets.every((each) => Number.isFinite(each) && each > 0), "budgets must be above 0");
+  hold(budgets.every((budget) => Number.isFinite(budget) && budget > 0), "budgets must be above 0");
   const range = [low, high].every(Number.isFinite) && categories === undefined;
   const names = Array.isArray(categories) && low === undefined && high === undefined;
   hold(range || names, "policy needs either the numbers low and high, or categories");
-  const twice = names && new Set(categories).size < categories.length;
-  hold(range || (categories.every(isName) && !twice), "categories must be different names");
+  const repeated = names && new Set(categories).size < categories.length;
+  hold(range || (categories.every(isName) && !repeated), "categories must be different names");
   hold(names || (high > low && high - low < Infinity), "low must be below high");
   return { maxEpsilon, lifetimeEpsilon, low, high, categories };
 }
@@ -216,36 +228,40 @@ function addressOf(collector, campaign) {
   return `${origin}${pathname.replace(/\/+$/, "")}/v1/campaigns/${campaign}`;
 }
 
-// What the collector says, checked.
+// Checks of what the collector says.
 
 const holdPlan = (holds, message) => demand(holds, "plan-refused", message);
 const holdTicket = (holds, message) => demand(holds, "ticket-refused", message);
 const tiersOf = (plan) => [plan, ...(plan.tiers ?? [])];
 const groupsOf = (plan) => tiersOf(plan).flatMap((tier) => tier.groups);
-const isBudget = (it) => typeof it === "number" && it >= MIN_EPSILON && it <= MAX_EPSILON;
-const isSome = (it) => Array.isArray(it) && it.length > 0 && it.length <= MAX_GROUPS;
+const isBudget = (item) =>
+  typeof item === "number" && item >= MIN_EPSILON && item <= MAX_EPSILON;
+const isListOfGroups = (item) =>
+  Array.isArray(item) && item.length > 0 && item.length <= MAX_GROUPS;
 
 function spentBy({ epsilon, reports }) {
   const { units, places } = decimal(epsilon);
   return { units: units * BigInt(reports), places };
 }
 
-function isGroup(it) {
-  const whole = hasOnly(it, "epsilon", "reports", "share") && Number.isSafeInteger(it.reports);
-  return whole && it.reports > 0 && isBudget(it.epsilon) && it.share > 0 && it.share <= 1;
+function isGroup(item) {
+  if (!hasOnly(item, "epsilon", "reports", "share")) return false;
+  const { epsilon, reports, share } = item;
+  const countable = Number.isSafeInteger(reports) && reports > 0;
+  return countable && isBudget(epsilon) && share > 0 && share <= 1;
 }
 
 function checkTier({ epsilon, groups }, protocol) {
   holdPlan(isBudget(epsilon), "the plan's epsilon must be in [0.0001, 16]");
-  holdPlan(isSome(groups) && groups.every(isGroup), "the plan's groups are malformed");
+  holdPlan(isListOfGroups(groups) && groups.every(isGroup), "the plan's groups are malformed");
   const pair = groups.length === 2 && groups.every(({ reports }) => reports === 1);
   holdPlan(protocol === "dap" || pair, "a baseline plan has two groups with one report each");
-  const shares = groups.reduce((all, { share }) => all + share, 0);
-  const whole = Math.abs(shares - 1) < 1e-6;
-  holdPlan(protocol === "baseline" || whole, "the shares of the plan's groups do not add up to 1");
+  const shares = groups.reduce((total, { share }) => total + share, 0);
+  const complete = protocol === "baseline" || Math.abs(shares - 1) < 1e-6;
+  holdPlan(complete, "the shares of the plan's groups do not add up to 1");
   const spent = groups.map(spentBy);
   const perUser = protocol === "dap" ? spent : [sum(spent)];
-  const within = perUser.every((each) => atMost(each, decimal(epsilon)));
+  const within = perUser.every((budget) => atMost(budget, decimal(epsilon)));
   holdPlan(within, "the plan's groups spend more than its epsilon");
 }
 
@@ -256,20 +272,22 @@ function checkDomain(plan, { low, high, categories }) {
   holdPlan(plan.low === low && plan.high === high, "the plan's range is not the policy's");
   const { categorical } = MECHANISMS.get(plan.mechanism);
   holdPlan(Boolean(categorical) === Boolean(names), "the plan's mechanism is for another domain");
-  const whole = Number.isSafeInteger(cells) && cells >= 2 && cells <= MAX_CELLS;
-  holdPlan(whole && cells === (names?.length ?? cells), "the plan's number of cells is not valid");
+  const inBounds = Number.isSafeInteger(cells) && cells >= 2 && cells <= MAX_CELLS;
+  const matches = cells === (names?.length ?? cells);
+  holdPlan(inBounds && matches, "the plan's number of cells is not valid");
 }
 
 function checkPlan(plan, policy) {
-  const own = ["mechanism", "protocol", "low", "high", "categories", "cells", "tiers"];
-  const ofTiers = ["epsilon", "min_epsilon", "groups"];
-  holdPlan(hasOnly(plan, ...own, ...ofTiers), "the plan has unknown keys");
+  const planKeys = ["mechanism", "protocol", "low", "high", "categories", "cells", "tiers"];
+  const tierKeys = ["epsilon", "min_epsilon", "groups"];
+  holdPlan(hasOnly(plan, ...planKeys, ...tierKeys), "the plan has unknown keys");
   holdPlan(MECHANISMS.has(plan.mechanism), "the plan's mechanism is not one for devices");
   holdPlan(["dap", "baseline"].includes(plan.protocol), "the plan's protocol is unknown");
   checkDomain(plan, policy);
   const { tiers = [] } = plan;
   const few = Array.isArray(tiers) && tiers.length <= MAX_GROUPS;
-  holdPlan(few && tiers.every((it) => hasOnly(it, ...ofTiers)), "the plan's tiers are malformed");
+  const wellFormed = few && tiers.every((tier) => hasOnly(tier, ...tierKeys));
+  holdPlan(wellFormed, "the plan's tiers are malformed");
   tiersOf(plan).forEach((tier) => checkTier(tier, plan.protocol));
   holdPlan(groupsOf(plan).length <= MAX_GROUPS, "the plan has too many groups");
   groupsOf(plan).forEach((_, group) => makeMechanism(plan, group));
@@ -282,7 +300,7 @@ function checkOffer(offer, campaign, policy) {
   demand(offer.state === "open", "campaign-not-open", "the campaign is not open");
 }
 
-/** What a ticket may say of the tier's groups. */
+/** The groups of a tier with their reports, in the form in which a ticket names them. */
 function assignments(plan, tier) {
   const before = tiersOf(plan).slice(0, tier);
   const first = before.reduce((count, { groups }) => count + groups.length, 0);
@@ -291,21 +309,21 @@ function assignments(plan, tier) {
 
 function checkTicket(answer, { id, plan, fingerprint }, tier) {
   const { ticket, groups } = answer;
-  holdTicket(isName(ticket) && ticket.length <= MAX_TICKET, "the ticket is malformed");
+  holdTicket(isName(ticket) && ticket.length <= MAX_TICKET_LENGTH, "the ticket is malformed");
   holdTicket(answer.campaign === id, "the ticket is for another campaign");
   holdTicket(answer.fingerprint === fingerprint, "the ticket is for another plan");
   holdTicket(answer.tier === tier, "the ticket is for another tier");
-  holdTicket(isSome(groups) && groups.every(isObject), "the ticket's groups are malformed");
+  holdTicket(isListOfGroups(groups) && groups.every(isObject), "the ticket's groups are malformed");
   const possible = assignments(plan, tier);
   const own = groups.map(({ group, reports }) =>
-    possible.find((it) => it.group === group && it.reports === reports));
+    possible.find((known) => known.group === group && known.reports === reports));
   const count = plan.protocol === "baseline" ? possible.length : 1;
   const right = own.length === count && own.every(isObject) && new Set(own).size === count;
   holdTicket(right, "the ticket's groups are not the plan's");
   return { ticket, groups: own };
 }
 
-// Budgets that the page allows.
+// Budgets: what a report would spend, against what the page allows.
 
 function limitExceeded(spending, elsewhere, { maxEpsilon, lifetimeEpsilon }) {
   if (!atMost(spending, decimal(maxEpsilon))) return "maxEpsilon";
@@ -321,11 +339,11 @@ function checkBudget(spending, elsewhere, policy) {
 function chooseTier(plan, elsewhere, policy) {
   const budgets = tiersOf(plan).map(({ epsilon }) => epsilon);
   checkBudget(decimal(Math.min(...budgets)), elsewhere, policy);
-  const allowed = budgets.filter((it) => limitExceeded(decimal(it), elsewhere, policy) === null);
-  return budgets.indexOf(Math.max(...allowed));
+  const isAllowed = (budget) => limitExceeded(decimal(budget), elsewhere, policy) === null;
+  return budgets.indexOf(Math.max(...budgets.filter(isAllowed)));
 }
 
-// The ledger: what was drawn and spent, for every campaign that this storage knows.
+// The ledger: what was drawn and spent in each campaign.
 
 function openDatabase() {
   return new Promise((resolve, reject) => {
@@ -356,15 +374,16 @@ function changeInside(transaction, update) {
 }
 
 /**
- * The browser's database: its transactions let one tab at a time read and write. localStorage
- * would not do, even with a lock: a tab may read it before it sees what another has written.
+ * IndexedDB, whose transactions let one tab at a time read and write. localStorage does not, even
+ * under a lock: a tab may read it before it sees what another tab has written.
  */
 const ownStorage = {
   async change(update) {
     const database = await openDatabase();
     try {
-      const strictly = { durability: "strict" };
-      await changeInside(database.transaction(LEDGER, "readwrite", strictly), update);
+      // Strict: what was spent must be on disk before anything is sent.
+      const onDisk = { durability: "strict" };
+      await changeInside(database.transaction(LEDGER, "readwrite", onDisk), update);
     } finally {
       database.close();
     }
@@ -374,7 +393,7 @@ const ownStorage = {
 const spentOverall = (campaigns) =>
   sum(Object.values(campaigns).map(({ epsilon = 0 }) => decimal(epsilon)));
 
-/** A ledger that cannot be read is no empty one: it might have been spent. */
+/** Campaigns of a ledger; one that cannot be read is an error, since it may hide what was spent. */
 function readLedger(text) {
   if (text === null) return {};
   const { version, campaigns } = JSON.parse(text);
@@ -382,7 +401,10 @@ function readLedger(text) {
   return campaigns;
 }
 
-/** A campaign's ledger: replaces its entry; resolves to it, and to what is spent elsewhere. */
+/**
+ * A function that replaces a campaign's entry by `next(entry)`, in one transaction. It resolves to
+ * the new entry, and to what all other campaigns have spent.
+ */
 function ledgerOf(storage, key) {
   return async (next = (entry) => entry) => {
     let outcome;
@@ -409,6 +431,7 @@ function ledgerOf(storage, key) {
 const sleepFor = (seconds) => new Promise((wake) => { setTimeout(wake, 1000 * seconds); });
 
 function secondsToWait(attempt, retryAfter) {
+  // Random, so that devices that were refused together do not return together.
   const jitter = Number(systemWord() >> 11n) / 2 ** 53;
   return Math.max(retryAfter, (FIRST_WAIT_SECONDS * 2 ** attempt * (1 + jitter)) / 2);
 }
@@ -434,8 +457,9 @@ function readAnswer({ status, text }) {
 async function askOnce(fetch, address, request) {
   try {
     const signal = AbortSignal.timeout(1000 * TIMEOUT_SECONDS);
-    const bare = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "manual" };
-    const response = await fetch(address, { cache: "no-store", ...bare, ...request, signal });
+    // Nothing but the request goes out, and a redirect cannot send it elsewhere.
+    const isolated = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "manual" };
+    const response = await fetch(address, { cache: "no-store", ...isolated, ...request, signal });
     const { status, headers } = response;
     const retryAfter = secondsOf(headers.get("Retry-After"));
     return { status, retryAfter, text: await response.text() };
@@ -444,17 +468,17 @@ async function askOnce(fetch, address, request) {
   }
 }
 
-/** Asks until there is an answer that counts; every attempt is the identical request. */
+/** Sends a request until there is an answer or attempts run out; each attempt is identical. */
 function collectorAt(address, fetch, sleep) {
   return async (path, body) => {
     const headers = { "Content-Type": "application/json" };
     const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : {};
     for (let attempt = 0; ; attempt += 1) {
       const answer = await askOnce(fetch, address + path, request);
-      if (!RETRIED.has(answer.status)) return readAnswer(answer);
+      if (!RETRIED_STATUSES.has(answer.status)) return readAnswer(answer);
       const wait = secondsToWait(attempt, answer.retryAfter);
-      const again = attempt + 1 < ATTEMPTS && wait <= LONGEST_WAIT_SECONDS;
-      demand(again, "unavailable", "the collector does not answer now; try again later");
+      const retry = attempt + 1 < ATTEMPTS && wait <= LONGEST_WAIT_SECONDS;
+      demand(retry, "unavailable", "the collector does not answer now; try again later");
       await sleep(wait);
     }
   };
@@ -469,7 +493,7 @@ function drawCells(plan, groups, value) {
   });
 }
 
-/** A secret for this campaign alone and a tier; once there, they stay. */
+/** Stores a secret for this campaign alone and a tier; once stored, neither changes. */
 function prepare(ledger, { plan, fingerprint }, policy) {
   return ledger((entry, elsewhere) => {
     if (entry.accepted) return entry;
@@ -495,13 +519,13 @@ async function enrol(ask, ledger, { campaign, invite, policy }) {
   return { plan, device, ...checkTicket(answer, offer, tier) };
 }
 
-/** Writes down cells and spending, unless that was done before: nobody draws twice. */
+/** Draws cells and stores them with what they spend, unless that was done before. */
 function draw(ledger, { plan, device, ticket, groups }, value, policy) {
   return ledger((entry, elsewhere) => {
     if (entry.epsilon) return entry;
     demand(entry.device === device, "storage", "the ledger has lost this device; try again");
-    const all = groupsOf(plan);
-    const spending = sum(groups.map(({ group }) => spentBy(all[group])));
+    const planGroups = groupsOf(plan);
+    const spending = sum(groups.map(({ group }) => spentBy(planGroups[group])));
     checkBudget(spending, elsewhere, policy);
     const values = drawCells(plan, groups, value);
     return { ...entry, ticket, groups, values, epsilon: decimalText(spending) };
@@ -513,13 +537,13 @@ async function submit(ask, { ticket, device, values }) {
   demand(status === "accepted", "answer-refused", "the collector did not accept the report");
 }
 
-/** Sends what was drawn; for a ticket that has expired, the same cells with another one. */
-async function send(ask, ledger, entry, wish) {
+/** Sends what was drawn; if the ticket has expired, the same cells again with a new ticket. */
+async function send(ask, ledger, entry, request) {
   try {
     await submit(ask, entry);
   } catch (refusal) {
-    if (!RENEWED.has(refusal.code)) throw refusal;
-    const { ticket, groups } = await enrol(ask, ledger, wish);
+    if (!RENEWABLE_CODES.has(refusal.code)) throw refusal;
+    const { ticket, groups } = await enrol(ask, ledger, request);
     const same = JSON.stringify(groups) === JSON.stringify(entry.groups);
     holdTicket(same, "the new ticket is for other groups than the first");
     await ledger((now) => (now.accepted ? now : { ...now, ticket }));
@@ -535,23 +559,23 @@ async function send(ask, ledger, entry, wish) {
  * after that. Budgets in the receipt are exact decimals, as text.
  */
 export async function report({
-  collector = globalThis.location?.origin, campaign, value, invite, policy: given,
-  storage = ownStorage, fetch = (...request) => globalThis.fetch(...request), sleep = sleepFor,
+  collector = globalThis.location?.origin, campaign, value, invite, policy: uncheckedPolicy,
+  storage = ownStorage, fetch = (...options) => globalThis.fetch(...options), sleep = sleepFor,
 }) {
-  const policy = checkPolicy(given);
+  const policy = checkPolicy(uncheckedPolicy);
   checkValue(value, policy);
   const address = addressOf(collector, campaign);
   const [ask, ledger] = [collectorAt(address, fetch, sleep), ledgerOf(storage, address)];
-  const wish = { campaign, invite, policy };
+  const request = { campaign, invite, policy };
   const drawn = (await ledger()).entry.epsilon;
-  if (!drawn) await draw(ledger, await enrol(ask, ledger, wish), value, policy);
+  if (!drawn) await draw(ledger, await enrol(ask, ledger, request), value, policy);
   const { entry, elsewhere } = await ledger();
   const { groups, epsilon, accepted: already = false } = entry;
   if (!already) {
     checkBudget(decimal(epsilon), elsewhere, policy);
-    await send(ask, ledger, entry, wish);
+    await send(ask, ledger, entry, request);
   }
-  const reports = groups.reduce((count, each) => count + each.reports, 0);
+  const reports = groups.reduce((count, group) => count + group.reports, 0);
   const spent = decimalText(sum([elsewhere, decimal(epsilon)]));
   return { campaign, groups: groups.map(({ group }) => group), reports, epsilon, spent, already };
 }

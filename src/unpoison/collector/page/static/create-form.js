@@ -1,4 +1,4 @@
-/** The form that creates a campaign, and teaches what its fields mean. */
+/** The form that creates a campaign. */
 
 import { post } from "./api.js";
 import { attempt, whileBusy } from "./dialogs.js";
@@ -46,14 +46,14 @@ async function submit(event) {
 }
 
 async function create() {
-  const made = await post("/v1/campaigns", asked());
+  const created = await post("/v1/campaigns", requestBody());
   const next =
-    made.state === "draft"
+    created.state === "draft"
       ? "Open it when you are ready."
       : "It is open: devices can enrol and report.";
-  const note = made.notice ? ` Note: ${made.notice.replace(/\.$/, "")}.` : "";
+  const note = created.notice ? ` Note: ${created.notice.replace(/\.$/, "")}.` : "";
   sessionStorage.setItem("unpoison-notice", `Created.${note} ${next}`);
-  location.assign(`/campaigns/${encodeURIComponent(made.id)}`);
+  location.assign(`/campaigns/${encodeURIComponent(created.id)}`);
 }
 
 function refused(error) {
@@ -65,7 +65,7 @@ function refused(error) {
   }
 }
 
-function asked() {
+function requestBody() {
   return {
     name: needed(field("name").value, "name", "Enter a name."),
     plan: plan(),
@@ -77,7 +77,7 @@ function asked() {
 }
 
 function plan() {
-  if (field("kind").value === "plan") return pasted();
+  if (field("kind").value === "plan") return pastedPlan();
   const budgets = {
     epsilon: number(field("epsilon").value, "epsilon"),
     min_epsilon: number(field("min_epsilon").value, "min_epsilon"),
@@ -102,12 +102,12 @@ function categories() {
   return names;
 }
 
-function pasted() {
+function pastedPlan() {
   const text = needed(field("plan").value, "plan", "Paste a plan.");
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new FieldError("plan", `This is no JSON: ${error.message}`);
+    throw new FieldError("plan", `This is not JSON: ${error.message}`);
   }
 }
 

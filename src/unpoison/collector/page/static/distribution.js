@@ -1,4 +1,4 @@
-/** The distribution of honest values in natural units, where it was asked for. */
+/** The distribution of honest values in natural units, if the estimate has one. */
 
 import { byId, show } from "./dom.js";
 import { chartFigure } from "./figure.js";
@@ -16,7 +16,7 @@ export function showDistribution({ distribution }) {
   if (!figure) start();
   shown = distribution;
   middles = distribution.fractions.map(
-    (_, place) => (distribution.edges[place] + distribution.edges[place + 1]) / 2,
+    (_, index) => (distribution.edges[index] + distribution.edges[index + 1]) / 2,
   );
   chart.set([middles, distribution.fractions]);
   const value = format();
@@ -42,11 +42,11 @@ function start() {
       y: { range: (_chart, _low, high) => [0, 1.08 * high] },
     },
     axes: [numberAxis({ size: 30, space: 60 }), percentAxis()],
-    tip: (place) => [span(place), percent(shown.fractions[place])],
+    tip: (index) => [span(index), percent(shown.fractions[index])],
   });
 }
 
-const span = (place) => `${format()(shown.edges[place])} to ${format()(shown.edges[place + 1])}`;
+const span = (index) => `${format()(shown.edges[index])} to ${format()(shown.edges[index + 1])}`;
 
 const rows = () =>
-  shown.fractions.map((share, place) => ({ key: place, cells: [span(place), percent(share)] }));
+  shown.fractions.map((share, index) => ({ key: index, cells: [span(index), percent(share)] }));

@@ -1,6 +1,6 @@
 /**
- * Building and changing the page. Text goes in as text, never as HTML: names and categories come
- * from other people. Nothing is touched that has not changed, so focus and selection stay.
+ * Building and changing the page. Text is inserted as text, never as HTML: names and categories are
+ * written by other people. What has not changed is left alone, so that focus and selection stay.
  */
 
 export const byId = (id) => document.getElementById(id);
@@ -30,7 +30,7 @@ export function show(node, visible) {
   if (node.hidden === visible) node.hidden = !visible;
 }
 
-/** A share of the whole as the length of a bar. */
+/** Set the length of a bar, as a share of its track. */
 export function setLength(node, share) {
   const length = `${(100 * Math.min(1, Math.max(0, share || 0))).toFixed(2)}%`;
   if (node.style.width !== length) node.style.width = length;
@@ -42,15 +42,15 @@ export function setLength(node, share) {
  */
 export function keyed(parent, items, { key, create, update }) {
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
-  let place = parent.firstElementChild;
+  let next = parent.firstElementChild;
   for (const item of items) {
     const name = String(key(item));
     const child = old.get(name) ?? create(item);
     old.delete(name);
     child.dataset.key = name;
     update(child, item);
-    if (child === place) place = place.nextElementSibling;
-    else parent.insertBefore(child, place);
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
   }
   for (const child of old.values()) child.remove();
 }

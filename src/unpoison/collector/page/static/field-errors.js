@@ -1,8 +1,8 @@
-/** Errors of a form: in words, beside the field they belong to, or at the top. */
+/** Errors of a form, beside the field that they belong to or at the top. */
 
 import { element, setText, show } from "./dom.js";
 
-/** Take all errors off a form. */
+/** Remove all errors from a form. */
 export function clearErrors(form, top) {
   show(top, false);
   for (const error of form.querySelectorAll(".field-error")) error.remove();
@@ -11,8 +11,8 @@ export function clearErrors(form, top) {
 }
 
 /**
- * Show a refusal beside the field that it names, if the form has that and shows it, else at the
- * top; the cursor goes there.
+ * Show a refusal beside the field that it names, or at the top if that field is missing or hidden,
+ * and move the focus there.
  */
 export function showError(form, top, { message, field }) {
   const box = fieldBox(form, field);
@@ -25,7 +25,7 @@ export function showError(form, top, { message, field }) {
     control
       .getAttribute("aria-describedby")
       ?.split(" ")
-      .filter((each) => each !== id) ?? [];
+      .filter((describedBy) => describedBy !== id) ?? [];
   control.setAttribute("aria-describedby", [...described, id].join(" "));
   return control.focus();
 }
@@ -45,7 +45,7 @@ function fieldBox(form, field) {
   return boxes.find((box) => box && box.checkVisibility()) ?? null;
 }
 
-/** Name the help text of every field as its description. */
+/** Make the help text of every field its description for screen readers. */
 export function describeFields(root) {
   for (const help of root.querySelectorAll(".field > .help, .pair > .help")) {
     const controls = help.parentElement.querySelectorAll("input, select, textarea");

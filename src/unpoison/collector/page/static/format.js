@@ -1,4 +1,4 @@
-/** Numbers and times as a reader of this browser's language and zone expects them. */
+/** Formats of numbers and times, in the browser's language and time zone. */
 
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const budget = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 6 });
@@ -13,6 +13,7 @@ const oneDigit = new Intl.NumberFormat(undefined, {
   maximumSignificantDigits: 1,
   notation: "compact",
 });
+/** Digits of an interval's width that are shown: further ones are noise. */
 const DIGITS = 3;
 const NONE = "–";
 
@@ -22,7 +23,7 @@ export const exact = (number) => asGiven.format(number);
 export const dateTime = (text) => (text ? moment.format(new Date(text)) : NONE);
 export const clockTime = (date) => clock.format(date);
 
-/** A word in the number that fits: `plural(1, "user")` is "1 user". */
+/** A count with its noun: `plural(1, "user")` is "1 user". */
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
 /** A share as per cent, with one decimal, or one digit where it is tiny. */
@@ -33,8 +34,8 @@ export function percent(share) {
 }
 
 /**
- * A formatter that shows as many digits as a width deserves: three of the width of an interval, so
- * that no digit is shown that noise has made.
+ * A formatter for values whose interval has this width: it shows no digit below the third of the
+ * width, since that would be noise.
  */
 export function toWidth(width) {
   if (!(width > 0) || !Number.isFinite(width)) return significant;
@@ -51,7 +52,7 @@ export function toWidth(width) {
 const plain = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 5 });
 const significant = (number) => plain.format(number);
 
-/** The formatter for a plan's values: by the interval where there is one, else by the range. */
+/** The formatter for a plan's values, by the interval's width or else by a tenth of the range. */
 export function valueFormat(plan, interval) {
   if (interval) return toWidth(interval[1] - interval[0]);
   return toWidth((plan.high - plan.low) / 10);
@@ -60,7 +61,7 @@ export function valueFormat(plan, interval) {
 /** "44,520 to 50,210" */
 export const between = (interval, format) => `${format(interval[0])} to ${format(interval[1])}`;
 
-/** What the ticks of an axis need, and no more. */
+/** Labels of an axis, with as many decimals as the distance of its ticks needs. */
 export function ticks(splits) {
   const step = Math.abs((splits[1] ?? 1) - (splits[0] ?? 0)) || 1;
   const decimals = Math.min(20, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
@@ -68,13 +69,14 @@ export function ticks(splits) {
   return splits.map((split) => shown.format(split + 0));
 }
 
-/** A text for `datetime-local` in the viewer's zone, and back to UTC. */
+/** A moment as the value of a `datetime-local` field, which is in the viewer's time zone. */
 export function toLocalField(text) {
   if (!text) return "";
   const date = new Date(text);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
+/** The value of a `datetime-local` field as a moment in UTC. */
 export function fromLocalField(text) {
   return text ? new Date(text).toISOString().replace(/\.\d+Z$/, "Z") : null;
 }

@@ -1,4 +1,4 @@
-/** The answer for categories: the share of honest users in each. */
+/** The table of frequencies: the share of honest users in each category. */
 
 import { byId, show } from "./dom.js";
 import { between, percent } from "./format.js";
@@ -36,4 +36,4 @@ export function showFrequencies({ frequencies, fit, byzantine }) {
   );
 }
 
-const interval = (given) => (given ? between(given, percent) : "–");
+const interval = (ends) => (ends ? between(ends, percent) : "–");

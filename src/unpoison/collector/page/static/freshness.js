@@ -1,11 +1,12 @@
-/** The line that says whether what is shown is current. */
+/** The line that says whether the page is up to date. */
 
 import { byId, setAttribute, setText, show } from "./dom.js";
 import { clockTime } from "./format.js";
 
+/** When the last answer came. */
 let last = null;
 
-/** Hear the states of `poll`. The clock ticks silently; only getting out of date is announced. */
+/** Show a state of `poll`; screen readers hear when the page is out of date, not each update. */
 export function showFreshness(state, error) {
   if (state === "live") last = new Date();
   setAttribute(byId("freshness"), "data-state", state);

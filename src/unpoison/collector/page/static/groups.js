@@ -1,4 +1,4 @@
-/** Enrolment, and how even the groups are. */
+/** Enrolment, and the sizes of the groups. */
 
 import { byId, setText } from "./dom.js";
 import { count, epsilon, percent, plural } from "./format.js";
@@ -27,7 +27,7 @@ export function showGroups(status) {
 }
 
 function row(
-  { group, tier, epsilon: budget, reports_each: each, enrolled, submissions },
+  { group, tier, epsilon: budget, reports_each: reports, enrolled, submissions },
   most,
   tiers,
 ) {
@@ -36,7 +36,7 @@ function row(
     cells: [
       tiers ? `${group} (tier ${tier})` : String(group),
       epsilon(budget),
-      count(each),
+      count(reports),
       { text: count(enrolled), bar: enrolled / most },
       { text: count(submissions), bar: submissions / most },
     ],
@@ -49,7 +49,7 @@ function enrolmentWords({ access, enrolled, submissions, reports, invites }) {
   return `${sent} ${count(invites.used)} of ${plural(invites.issued, "invite")} used.`;
 }
 
-/** The largest gap between groups of a tier, which random assignment in blocks keeps small. */
+/** The largest difference between groups of a tier; assignment in blocks keeps it small. */
 function balanceWords(groups) {
   const tiers = Map.groupBy ? [...Map.groupBy(groups, (group) => group.tier).values()] : [groups];
   const gaps = tiers.map((tier) => {

@@ -1,4 +1,4 @@
-/** The answer at a glance: estimate, attackers, users, and the verdict in words. */
+/** The headline: estimate, share of attackers, users, and the verdict. */
 
 import { announce } from "./announce.js";
 import { byId, setAttribute, setText, show } from "./dom.js";
@@ -7,41 +7,41 @@ import { looksForAttackers } from "./methods.js";
 
 let announced = null;
 
-/** The part that comes from the status: users so far, and how far the first estimate is. */
+/** Show users so far, and how many are missing before the first estimate. */
 export function showProgress(status) {
-  const { submissions, enrolled, min_users: least } = status;
+  const { submissions, enrolled, min_users: minUsers } = status;
   setText(byId("users-value"), count(submissions));
   setText(byId("users-note"), `of ${count(enrolled)} enrolled`);
-  const waiting = submissions < least;
+  const waiting = submissions < minUsers;
   show(byId("waiting"), waiting);
   if (!waiting) return;
   hideEstimate();
   setText(byId("waiting-text"), waitingWords(status));
-  setAttribute(byId("waiting-progress"), "value", Math.min(1, submissions / least));
+  setAttribute(byId("waiting-progress"), "value", Math.min(1, submissions / minUsers));
 }
 
-function waitingWords({ state, submissions, min_users: least }) {
-  const goal = `The estimate appears when ${plural(least, "user")} have reported`;
+function waitingWords({ state, submissions, min_users: minUsers }) {
+  const goal = `The estimate appears when ${plural(minUsers, "user")} have reported`;
   if (state === "draft") return `This campaign is a draft: no device can enrol yet. ${goal}.`;
   if (state === "closed")
-    return `Closed with ${count(submissions)} of ${plural(least, "user")}: too few to estimate.`;
-  return `${goal}: ${count(submissions)} so far, ${count(least - submissions)} to go.`;
+    return `Closed with ${count(submissions)} of ${plural(minUsers, "user")}: too few to estimate.`;
+  return `${goal}: ${count(submissions)} so far, ${count(minUsers - submissions)} to go.`;
 }
 
-/** The part that comes from an estimate. */
+/** Show an estimate. */
 export function showEstimate(plan, estimate) {
   show(byId("estimate-error"), false);
   for (const id of ["estimate-box", "attackers-box", "verdict-box"]) show(byId(id), true);
-  const told = plan.categories ? mostFrequent(estimate) : mean(plan, estimate);
-  setText(byId("estimate-name"), told.name);
-  setText(byId("estimate-value"), told.value);
-  setText(byId("estimate-interval"), told.interval);
+  const answer = plan.categories ? mostFrequent(estimate) : mean(plan, estimate);
+  setText(byId("estimate-name"), answer.name);
+  setText(byId("estimate-value"), answer.value);
+  setText(byId("estimate-interval"), answer.interval);
   showAttackers(estimate);
   showVerdict(estimate);
-  tell(told, estimate);
+  announceAnswer(answer, estimate);
 }
 
-/** Unless the page says the same at its top already. */
+/** Show why there is no estimate, unless the page says the same at its top. */
 export function showEstimateError(error) {
   setText(byId("estimate-error"), error.message);
   const elsewhere = [0, 401, 503].includes(error.status) || error.code === "not-enough-users";
@@ -95,8 +95,8 @@ function judgement(estimate) {
   return ["calm", "No attackers found"];
 }
 
-/** Speak when the answer is new, or has left the interval that was told last. */
-function tell({ name, value, interval }, estimate) {
+/** Announce an answer that is new, or lies outside the interval that was announced last. */
+function announceAnswer({ name, value, interval }, estimate) {
   const [, label] = judgement(estimate);
   const [low, high] = announced?.interval ?? [Infinity, -Infinity];
   const same = announced?.label === label && announced.method === estimate.method;

@@ -1,4 +1,4 @@
-/** For each group of numbers: all reports, the fitted honest part, and the estimated poison. */
+/** Charts of each group: all reports, the fitted honest part, and the estimated poison. */
 
 import { byId, element, keyed, show } from "./dom.js";
 import { categoryBars, categoryLegend } from "./category-bars.js";
@@ -19,7 +19,9 @@ const COLUMNS = [
   { title: "Poison", number: true },
 ];
 
-const parts = new Map();
+/** The chart of each group, by the group's number. */
+const charts = new Map();
+/** The highest bar of all groups: they share a scale, so that they can be compared. */
 let highest = 0.01;
 
 export function showHistograms(plan, estimate) {
@@ -34,26 +36,26 @@ export function showHistograms(plan, estimate) {
   keyed(byId("histograms-list"), groups, {
     key: (group) => group.group,
     create: (group) => start(group, plan),
-    update: (_node, group) => parts.get(group.group).update(group),
+    update: (_node, group) => charts.get(group.group).update(group),
   });
 }
 
 const heights = ({ observed, honest, poison }) => [
   ...observed,
-  ...honest.map((share, place) => share + poison[place]),
+  ...honest.map((share, index) => share + poison[index]),
 ];
 
 function start(group, plan) {
-  const part = plan.categories ? categoryPart(plan.categories) : numberPart();
-  parts.set(group.group, part);
-  return part.node;
+  const groupChart = plan.categories ? categoryChart(plan.categories) : numberChart();
+  charts.set(group.group, groupChart);
+  return groupChart.node;
 }
 
 const heading = ({ group, epsilon: budget }) => `Group ${group}, ε = ${epsilon(budget)}`;
 const note = ({ reports, byzantine_fraction: share }) =>
   `${plural(reports, "report")}, ${percent(share)} poison`;
 
-function categoryPart(categories) {
+function categoryChart(categories) {
   const drawing = categoryBars(categories);
   const title = element("h3", { class: "figure-title" });
   const words = element("p", { class: "figure-note" });
@@ -66,10 +68,10 @@ function categoryPart(categories) {
   return { node, update };
 }
 
-const none = { show: false };
+const noPoints = { show: false };
 const poisonFill = (chart) => hatched(chart.ctx, colour("poison"));
 
-function numberPart() {
+function numberChart() {
   const figure = chartFigure({ columns: COLUMNS });
   let picture = null;
   const chart = plot(figure.host, {
@@ -80,17 +82,17 @@ function numberPart() {
         fill: ink("observed"),
         width: 1,
         paths: binBars,
-        points: none,
+        points: noPoints,
       },
-      { stroke: ink("poison"), fill: poisonFill, width: 0, paths: binArea, points: none },
-      { stroke: ink("honest"), width: 2.5, paths: binSteps, points: none },
+      { stroke: ink("poison"), fill: poisonFill, width: 0, paths: binArea, points: noPoints },
+      { stroke: ink("honest"), width: 2.5, paths: binSteps, points: noPoints },
     ],
     scales: {
       x: { time: false, range: () => [picture.edges[0], picture.edges.at(-1)] },
       y: { range: () => [0, 1.06 * highest] },
     },
     axes: [numberAxis({ size: 28, label: "Reported cell", space: 60 }), percentAxis()],
-    tip: (place) => tip(picture, place),
+    tip: (index) => tip(picture, index),
   });
   const update = (group) => {
     picture = group.picture;
@@ -101,7 +103,7 @@ function numberPart() {
   return { node: figure.node, update };
 }
 
-/** Bars begin at the left edges of bins; the line goes on to the last edge. */
+/** The series of a chart: bars begin at left edges, and the line runs on to the last edge. */
 const drawn = ({ edges, observed, honest, poison }) => [
   edges,
   [...observed, null],
@@ -109,22 +111,22 @@ const drawn = ({ edges, observed, honest, poison }) => [
   [...honest, honest.at(-1)],
 ];
 
-const cells = ({ edges }, place) => `${count(edges[place])} to ${count(edges[place + 1] - 1)}`;
+const cells = ({ edges }, index) => `${count(edges[index])} to ${count(edges[index + 1] - 1)}`;
 
-const tip = (picture, place) => [
-  `cells ${cells(picture, place)}`,
-  `all ${percent(picture.observed[place])}`,
-  `honest ${percent(picture.honest[place])}`,
-  `poison ${percent(picture.poison[place])}`,
+const tip = (picture, index) => [
+  `cells ${cells(picture, index)}`,
+  `all ${percent(picture.observed[index])}`,
+  `honest ${percent(picture.honest[index])}`,
+  `poison ${percent(picture.poison[index])}`,
 ];
 
 const rows = (picture) =>
-  picture.observed.map((share, place) => ({
-    key: place,
+  picture.observed.map((share, index) => ({
+    key: index,
     cells: [
-      cells(picture, place),
+      cells(picture, index),
       percent(share),
-      percent(picture.honest[place]),
-      percent(picture.poison[place]),
+      percent(picture.honest[index]),
+      percent(picture.poison[index]),
     ],
   }));

@@ -1,17 +1,18 @@
-/** How the estimate and the share of attackers came about over time. */
+/** Charts of the estimate and the share of attackers over time. */
 
 import { byId, setText, show } from "./dom.js";
 import { chartFigure } from "./figure.js";
 import { between, count, dateTime, percent, plural, valueFormat } from "./format.js";
 import { dashes, ink, numberAxis, percentAxis, plot, timeAxis, timeTitle } from "./plot.js";
 
-const FEW = 60;
+/** Up to this many estimates each is marked by a point; more would merge into a band. */
+const MOST_POINTS = 60;
 let entries = [];
 let plan = null;
 let mean = null;
 let attackers = null;
 
-/** The entries of the method that is chosen now. */
+/** Show the past estimates of one method. */
 export function showHistory(status, method) {
   ({ plan } = status);
   entries = status.estimates.filter((entry) => entry.method === method);
@@ -26,7 +27,7 @@ export function showHistory(status, method) {
 
 const times = () => entries.map((entry) => Date.parse(entry.at) / 1000);
 const value = (entry) => valueFormat(plan, entry.interval);
-const points = () => ({ show: () => entries.length <= FEW, size: 5 });
+const points = () => ({ show: () => entries.length <= MOST_POINTS, size: 5 });
 
 function showMean() {
   if (!mean) startMean();
@@ -74,16 +75,16 @@ const start = (names, options) => {
 function startMean() {
   const edge = { stroke: ink("band-edge"), width: 1, points: { show: false } };
   mean = start(["Users", "Mean", "95 % interval"], {
-    series: [edge, edge, { stroke: ink("honest"), width: 2, points: points() }].map((each) => ({
-      ...each,
+    series: [edge, edge, { stroke: ink("honest"), width: 2, points: points() }].map((line) => ({
+      ...line,
     })),
     bands: [{ series: [1, 2], fill: ink("band") }],
     axes: [timeAxis(), numberAxis()],
-    tip: (place) => [
-      timeTitle(times()[place]),
-      `mean ${meanWords(entries[place])}`,
-      `95 % ${intervalWords(entries[place])}`,
-      plural(entries[place].users, "user"),
+    tip: (index) => [
+      timeTitle(times()[index]),
+      `mean ${meanWords(entries[index])}`,
+      `95 % ${intervalWords(entries[index])}`,
+      plural(entries[index].users, "user"),
     ],
   });
 }
@@ -93,10 +94,10 @@ function startAttackers() {
     series: [{ stroke: ink("poison"), width: 2, dash: dashes(6, 3), points: points() }],
     scales: { y: { range: (_chart, _low, high) => [0, Math.max(0.05, 1.15 * high)] } },
     axes: [timeAxis(), percentAxis()],
-    tip: (place) => [
-      timeTitle(times()[place]),
-      `attackers ${percent(entries[place].byzantine_fraction)}`,
-      plural(entries[place].users, "user"),
+    tip: (index) => [
+      timeTitle(times()[index]),
+      `attackers ${percent(entries[index].byzantine_fraction)}`,
+      plural(entries[index].users, "user"),
     ],
   });
 }

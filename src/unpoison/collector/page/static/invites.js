@@ -1,4 +1,4 @@
-/** Issuing invites: shown once, to be copied or saved. */
+/** The dialog that issues invites, and shows them once. */
 
 import { campaignPath, post, saveAs } from "./api.js";
 import { actionDialog } from "./dialogs.js";
@@ -6,10 +6,11 @@ import { byId, setText, show } from "./dom.js";
 import { count, plural } from "./format.js";
 import { wholeNumber } from "./numbers.js";
 
+/** A text field with all of 100,000 codes would be slow; copy and download take all. */
 const MOST_SHOWN = 1000;
 let codes = [];
 
-/** Wire the dialog; returns what opens it. */
+/** Wire the dialog; returns the function that opens it. */
 export function startInvites(campaign, { onDone, onRefused }) {
   const dialog = byId("invites-dialog");
   byId("invites-links").addEventListener("change", () => list(campaign));
@@ -22,17 +23,18 @@ export function startInvites(campaign, { onDone, onRefused }) {
     setText(byId("invites-message"), "Saved.");
   });
   dialog.addEventListener("close", () => (codes = []));
+  // The Escape key must not close codes that cannot be shown again.
   dialog.addEventListener("cancel", (event) => codes.length && event.preventDefault());
   const act = async () => {
     if (codes.length) return;
-    ({ invites: codes } = await post(campaignPath(campaign, "/invites"), asked()));
+    ({ invites: codes } = await post(campaignPath(campaign, "/invites"), requestBody()));
     reveal(campaign);
     onDone();
   };
   return actionDialog(dialog, { prepare, act, onRefused });
 }
 
-function asked() {
+function requestBody() {
   const days = byId("invites-days").value.trim();
   return {
     count: wholeNumber(byId("invites-count").value, "count"),
@@ -56,7 +58,7 @@ function reveal(campaign) {
   byId("invites-copy").focus();
 }
 
-/** All codes, or as links that carry the code in the fragment, which is sent to no server. */
+/** All codes, or links with the code in the fragment, which browsers send to no server. */
 function lines(campaign) {
   if (!byId("invites-links").checked) return codes;
   return codes.map(

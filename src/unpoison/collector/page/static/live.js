@@ -1,13 +1,15 @@
 /**
- * Asking again and again: every two seconds while somebody looks, not at all while the tab is
- * hidden, ever more rarely while the collector does not answer.
+ * Polling: regular while the tab is visible, none while it is hidden, with pauses that double while
+ * the collector does not answer.
  */
 
-const SLOWEST = 60_000;
+const LONGEST_PAUSE = 60_000;
+/** Answers that asking again does not change: no permission, no such campaign. */
+const FINAL_STATUSES = [401, 403, 404];
 
 /**
- * Call `ask` until stopped. `onState` hears "live", "trouble" (with the error) or "stopped" (an
- * answer that asking again will not change: no right, no such campaign). Returns `now` and `stop`.
+ * Call `ask` until stopped. `onState` is called with "live", with "trouble" and the error, or with
+ * "stopped" and an error that is final. Returns `now` and `stop`.
  */
 export function poll(ask, { every, onState }) {
   let timer = null;
@@ -47,14 +49,15 @@ export function poll(ask, { every, onState }) {
   }
 
   function failed(error) {
-    if ([401, 403, 404].includes(error.status)) {
+    if (FINAL_STATUSES.includes(error.status)) {
       stopped = true;
       onState("stopped", error);
       return every;
     }
     failures += 1;
     onState("trouble", error);
-    const backOff = Math.min(SLOWEST, every * 2 ** failures);
+    const backOff = Math.min(LONGEST_PAUSE, every * 2 ** failures);
+    // Random, so that pages which lost the collector together do not return together.
     return Math.max(backOff, 1000 * (error.retryAfter ?? 0)) * (0.8 + 0.4 * Math.random());
   }
 

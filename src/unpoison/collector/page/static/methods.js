@@ -1,6 +1,7 @@
-/** The estimators that fit a plan, and what each is for. */
+/** The methods that a plan can be estimated by, with their names for people. */
 
 const JOINT = ["joint", "Joint filter (default)"];
+/** As in the library: with more categories its default is another method. */
 const MOST_CATEGORIES_OF_JOINT = 256;
 const FILTERS = [
   ["emf", "EMF"],
@@ -18,7 +19,7 @@ const RIVALS = [
   ["emf-k-means", "EMF, then k-means"],
 ];
 
-/** Pairs of a method's name and its words, the default first. */
+/** Pairs of a method's name and its label, the default first. */
 export function methodsFor(plan) {
   if (plan.protocol === "baseline") {
     return [["baseline", "Baseline (default)"], AVERAGE, ...(plan.categories ? [] : RIVALS)];
@@ -28,7 +29,7 @@ export function methodsFor(plan) {
   return [["emf-star", "EMF* (default)"], ["emf", "EMF"], ["cemf-star", "CEMF*"], AVERAGE];
 }
 
-/** What can be asked: pairs of the query that asks for it, and its words. */
+/** Pairs of a query for a statistic and its label, the default first. */
 export function statisticsFor(plan) {
   if (plan.categories) {
     return [
@@ -43,5 +44,5 @@ export function statisticsFor(plan) {
   ];
 }
 
-/** Whether an estimate is from a method that looks for attackers at all. */
+/** Whether the method of an estimate looks for attackers: only such methods fit groups. */
 export const looksForAttackers = (estimate) => estimate.groups.length > 0;

@@ -1,4 +1,4 @@
-/** Numbers from text fields; what is none is an error that names its field. */
+/** Parsing of text fields; an error names its field. */
 
 export class FieldError extends Error {
   constructor(field, message) {
@@ -9,8 +9,9 @@ export class FieldError extends Error {
 
 /** A number or a fraction, such as 0.5 or 1/16, as on the command line; NaN if it is neither. */
 export function parsed(text) {
-  const [above, below = "1", ...rest] = text.replace(/\s/g, "").split("/");
-  return above === "" || below === "" || rest.length ? NaN : Number(above) / Number(below);
+  const [numerator, denominator = "1", ...surplus] = text.replace(/\s/g, "").split("/");
+  if (numerator === "" || denominator === "" || surplus.length) return NaN;
+  return Number(numerator) / Number(denominator);
 }
 
 export function number(text, field) {

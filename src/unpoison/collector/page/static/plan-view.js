@@ -1,4 +1,4 @@
-/** The plan in words and as JSON, and the files that can be had. */
+/** The plan in words and as JSON, and downloads. */
 
 import { campaignPath, download, saveAs } from "./api.js";
 import { byId, element, setText } from "./dom.js";
@@ -16,9 +16,9 @@ export function showPlan(status) {
 }
 
 export function startDownloads(campaign, onRefused) {
-  const offer = (id, rest, name) =>
+  const offer = (id, suffix, name) =>
     byId(id).addEventListener("click", () =>
-      fetchFile(campaignPath(campaign, rest), name, onRefused),
+      fetchFile(campaignPath(campaign, suffix), name, onRefused),
     );
   offer("download-summary", "/summary", `${campaign}.summary`);
   offer("download-export", "/export", `${campaign}.zip`);

@@ -1,4 +1,4 @@
-/** uPlot as this page uses it: sized by its host, coloured by the style sheet, with a tip. */
+/** Charts by uPlot: sized by their host, coloured by the style sheet, with a tip at the cursor. */
 
 import uPlot from "./vendor/uPlot/uPlot.esm.js";
 import { element, setText } from "./dom.js";
@@ -12,15 +12,15 @@ pen.font = FONT;
 
 export const bars = uPlot.paths.bars({ size: [1, Infinity], gap: 1 });
 
-/** The same for data that begin at the left edge of their bin; the last edge has no bar. */
+/** Shapes for histograms, whose data are the left edges of bins; the last edge has no bar. */
 export const binBars = uPlot.paths.bars({ size: [1, Infinity], gap: 1, align: 1 });
 export const binArea = uPlot.paths.bars({ size: [1, Infinity], gap: 0, align: 1 });
 export const binSteps = uPlot.paths.stepped({ align: 1 });
 
 /** The bin under the cursor, which is not always the one whose left edge is nearest. */
 const binUnder = (chart, _series, nearest, x) => {
-  const place = x < chart.data[0][nearest] ? nearest - 1 : nearest;
-  return Math.max(0, Math.min(place, chart.data[0].length - 2));
+  const index = x < chart.data[0][nearest] ? nearest - 1 : nearest;
+  return Math.max(0, Math.min(index, chart.data[0].length - 2));
 };
 
 /** A chart in `host`; `set(data)` draws it for the first time, and changes it afterwards. */
@@ -33,6 +33,7 @@ export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned
   });
   const draw = () => {
     const { width, height } = size();
+    // A host in a hidden section has no width yet; the observer calls again when it has.
     if (!data || width < 50) return;
     if (chart) chart.setSize({ width, height });
     else chart = new uPlot({ ...options, width, height }, data, host);
@@ -40,7 +41,7 @@ export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned
   const options = {
     series: [{}, ...series],
     scales,
-    axes: axes.map(dressed),
+    axes: axes.map(styledAxis),
     bands,
     legend: { show: false },
     cursor: {
@@ -56,15 +57,15 @@ export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned
   new ResizeObserver(draw).observe(host);
   onThemeChange(() => chart?.redraw(true, true));
   return {
-    set(given) {
-      data = given;
-      if (chart) chart.setData(given);
+    set(newData) {
+      data = newData;
+      if (chart) chart.setData(newData);
       else draw();
     },
   };
 }
 
-/** Dashes of the same length on every screen. */
+/** Lengths of dashes in device pixels, which uPlot expects. */
 export const dashes = (...lengths) => lengths.map((length) => length * (devicePixelRatio || 1));
 
 /** Stroke and fill that follow the theme. */
@@ -79,7 +80,7 @@ export const honestBars = () => ({
   points: { show: false },
 });
 
-function dressed(axis) {
+function styledAxis(axis) {
   return {
     font: FONT,
     labelFont: FONT,
@@ -93,7 +94,7 @@ function dressed(axis) {
 
 export const numberAxis = (axis = {}) => ({
   values: (_chart, splits) => ticks(splits),
-  size: widest,
+  size: widthOfLabels,
   ...axis,
 });
 
@@ -105,7 +106,8 @@ export const percentAxis = (axis = {}) =>
     ...axis,
   });
 
-function widest(_chart, values) {
+/** The width that an axis needs for its widest label. */
+function widthOfLabels(_chart, values) {
   return Math.ceil(Math.max(0, ...(values ?? []).map((text) => pen.measureText(text).width))) + 14;
 }
 
@@ -148,5 +150,5 @@ function tipPlugin(tip) {
 function write(box, [title, ...lines]) {
   while (box.children.length > lines.length + 1) box.lastChild.remove();
   while (box.children.length < lines.length + 1) box.append(element("div"));
-  [title, ...lines].forEach((line, place) => setText(box.children[place], line));
+  [title, ...lines].forEach((line, index) => setText(box.children[index], line));
 }

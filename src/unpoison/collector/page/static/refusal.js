@@ -1,4 +1,4 @@
-/** What to say when the collector does not show something: no token, a wrong one, nothing there. */
+/** Messages for pages that the collector does not show: no token, a wrong one, no such campaign. */
 
 import { byId, setText, show } from "./dom.js";
 import { askForToken } from "./token-panel.js";
@@ -10,22 +10,22 @@ export function showRefusal(error) {
   show(byId("refused"), Boolean(words));
 }
 
-/** An action was refused for want of a (right) token: say so at the field. */
+/** Ask for the token after an action was refused for lack of a valid one. */
 export function demandToken() {
   askForToken(
     token() ? "The collector did not accept this token." : "This needs the operator token.",
   );
 }
 
-/** Nobody is typing anywhere else. */
-const atRest = () =>
+/** Whether the focus may be moved: nobody is typing elsewhere. */
+const mayMoveFocus = () =>
   document.activeElement === document.body || byId("token-panel").contains(document.activeElement);
 
 function unauthorised() {
   const reason = token()
     ? "The collector did not accept this token."
     : "Reading needs the operator token here.";
-  askForToken(reason, { focus: atRest() });
+  askForToken(reason, { focus: mayMoveFocus() });
   if (token())
     return "The collector did not accept the operator token. Enter it again at the top of this page.";
   return "This collector shows campaigns to its operators only. Enter the operator token at the top of this page.";

@@ -1,4 +1,4 @@
-/** What was refused, and why. */
+/** The table of refused requests by cause. */
 
 import { byId, show } from "./dom.js";
 import { count } from "./format.js";
@@ -16,7 +16,7 @@ export function showRejections({ rejections }) {
   show(byId("rejections-table"), rejections.length > 0);
   if (!rejections.length) return;
   if (!table.node.isConnected) byId("rejections-table").append(table.node);
-  const most = Math.max(...rejections.map((each) => each.count));
+  const most = Math.max(...rejections.map((rejection) => rejection.count));
   table.update(
     rejections.map(({ cause, count: times }) => ({
       key: cause,

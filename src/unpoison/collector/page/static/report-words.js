@@ -1,4 +1,4 @@
-/** What a report will hold, in words, before it is sent. */
+/** Descriptions of a report before it is sent, and of refusals. */
 
 import { count, epsilon, plural } from "./format.js";
 

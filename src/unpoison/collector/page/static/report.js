@@ -13,7 +13,8 @@ import { takeFromFragment } from "./token.js";
 const id = document.body.dataset.campaign;
 const form = byId("report-form");
 const top = byId("report-error");
-const FIELD_OF = {
+/** The field that a refusal is shown beside. */
+const FIELD_BY_CODE = {
   "invalid-value": "value",
   "invalid-invite": "invite",
   "invite-used": "invite",
@@ -84,7 +85,7 @@ function offerCategories(categories) {
   const empty = element("option", { value: "" }, "Choose one");
   byId("report-category").append(
     empty,
-    ...categories.map((name, place) => element("option", { value: place }, name)),
+    ...categories.map((name, index) => element("option", { value: index }, name)),
   );
 }
 
@@ -103,7 +104,7 @@ async function send() {
   const domain = plan.categories
     ? { categories: plan.categories }
     : { low: plan.low, high: plan.high };
-  const given = { value: value(plan), invite: invite() };
+  const entered = { value: value(plan), invite: invite() };
   if (!chosenTier(plan, maxEpsilon))
     throw new FieldError(
       "epsilon",
@@ -113,7 +114,7 @@ async function send() {
     await report({
       collector: location.origin,
       campaign: id,
-      ...given,
+      ...entered,
       policy: { maxEpsilon, ...domain },
     }),
   );
@@ -139,7 +140,7 @@ function invite() {
 function refused(error) {
   showError(form, top, {
     message: refusalWords(error),
-    field: error.field ?? FIELD_OF[error.code],
+    field: error.field ?? FIELD_BY_CODE[error.code],
   });
 }
 

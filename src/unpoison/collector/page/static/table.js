@@ -1,4 +1,4 @@
-/** Tables that change in place: a row keeps its element as long as its key is there. */
+/** Tables that are updated in place: a row keeps its element as long as its key stays. */
 
 import { element, keyed, setAttribute, setLength, setText } from "./dom.js";
 
@@ -18,11 +18,11 @@ export function dataTable({ caption, columns, id = null, stacked = false }) {
   );
   const create = () => element("tr", { role: "row" }, ...columns.map(emptyCell));
   const update = (row, { cells }) =>
-    cells.forEach((cell, place) => fill(row.children[place], cell));
+    cells.forEach((cell, index) => fill(row.children[index], cell));
   return { node, update: (rows) => keyed(body, rows, { key: (row) => row.key, create, update }) };
 }
 
-/** A frame in which a wide table scrolls, by keyboard too. */
+/** A frame in which a wide table scrolls; focusable, so that the keyboard scrolls it too. */
 export const scrolling = (name, ...children) =>
   element(
     "div",
@@ -35,20 +35,20 @@ const kind = (column) => (column.number ? "number" : null);
 const heading = (column) =>
   element("th", { scope: "col", role: "columnheader", class: kind(column) }, column.title);
 
-function emptyCell(column, place) {
+function emptyCell(column, index) {
   const attributes = { class: kind(column), "data-title": column.title };
-  if (place === 0) return element("th", { scope: "row", role: "rowheader", ...attributes });
+  if (index === 0) return element("th", { scope: "row", role: "rowheader", ...attributes });
   return element("td", { role: "cell", ...attributes });
 }
 
 function fill(node, cell) {
-  const given = typeof cell === "string" ? { text: cell } : cell;
-  const text = child(node, given.href ? "a" : "span", given.badge ? "badge" : "text");
-  setText(text, given.text);
-  if (given.href) setAttribute(text, "href", given.href);
-  if (given.badge) setAttribute(text, "data-state", given.badge);
-  if (given.note !== undefined) setText(child(node, "small", "note"), given.note);
-  if (given.bar !== undefined) fillBar(node, given.bar);
+  const content = typeof cell === "string" ? { text: cell } : cell;
+  const text = child(node, content.href ? "a" : "span", content.badge ? "badge" : "text");
+  setText(text, content.text);
+  if (content.href) setAttribute(text, "href", content.href);
+  if (content.badge) setAttribute(text, "data-state", content.badge);
+  if (content.note !== undefined) setText(child(node, "small", "note"), content.note);
+  if (content.bar !== undefined) fillBar(node, content.bar);
 }
 
 function fillBar(node, share) {
@@ -57,12 +57,12 @@ function fillBar(node, share) {
   setLength(child(track, "span", "fill"), share);
 }
 
-/** The child of a class, made when it is first asked for. */
+/** The child with a class, created if it is missing. */
 function child(node, tag, name) {
-  const found = node.querySelector(`:scope > .${name}`);
-  if (found?.localName === tag) return found;
-  const made = element(tag, { class: name });
-  if (found) found.replaceWith(made);
-  else node.append(made);
-  return made;
+  const existing = node.querySelector(`:scope > .${name}`);
+  if (existing?.localName === tag) return existing;
+  const created = element(tag, { class: name });
+  if (existing) existing.replaceWith(created);
+  else node.append(created);
+  return created;
 }

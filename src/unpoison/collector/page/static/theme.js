@@ -1,4 +1,4 @@
-/** The colours of the style sheet, for canvases; they change with light and dark. */
+/** Colours of the style sheet for canvases, in the light and the dark theme. */
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -10,7 +10,7 @@ export function onThemeChange(redraw) {
   dark.addEventListener("change", redraw);
 }
 
-/** Diagonal lines, so that poison can be told from the rest without colour. */
+/** A pattern of diagonal lines, so that poison can be recognised without colour. */
 export function hatched(context, stroke) {
   const ratio = devicePixelRatio || 1;
   const size = Math.round(6 * ratio);

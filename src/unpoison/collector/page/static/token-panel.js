@@ -1,11 +1,11 @@
-/** The field for the operator's token, in the header of every page. */
+/** The panel for the operator's token, in the header of every page. */
 
 import { byId, setText, show } from "./dom.js";
 import { forgetToken, rememberToken, takeToken, token } from "./token.js";
 
 const listeners = [];
 
-/** Hear when the token changes. */
+/** Call a function whenever the token changes. */
 export const onToken = (listener) => listeners.push(listener);
 
 export function startTokenPanel() {
@@ -17,7 +17,7 @@ export function startTokenPanel() {
   describe();
 }
 
-/** Open the panel, say why, and put the cursor into the field. */
+/** Open the panel with a reason, and move the focus into its field. */
 export function askForToken(reason, { focus = true } = {}) {
   byId("token-panel").open = true;
   setText(byId("token-error"), reason);
@@ -27,9 +27,9 @@ export function askForToken(reason, { focus = true } = {}) {
 
 function submit(event) {
   event.preventDefault();
-  const given = byId("token").value.trim();
-  if (!given) return askForToken("Enter the token.");
-  rememberToken(given);
+  const entered = byId("token").value.trim();
+  if (!entered) return askForToken("Enter the token.");
+  rememberToken(entered);
   byId("token-panel").open = false;
   byId("token-summary").focus();
   return changed();

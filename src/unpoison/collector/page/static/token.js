@@ -1,4 +1,4 @@
-/** The operator's token: kept for this tab only, or handed over in the address (#token=…). */
+/** The operator's token: kept for this tab only; it may come in the address (#token=…). */
 
 const KEY = "unpoison-token";
 
@@ -12,24 +12,27 @@ export function forgetToken() {
   sessionStorage.removeItem(KEY);
 }
 
-/** Take a secret out of the address's fragment and off the address bar; null if there is none. */
+/**
+ * Take a secret out of the address's fragment; null if there is none. It is removed from the
+ * address bar, where others could see it, and from the browser's history.
+ */
 export function takeFromFragment(name) {
-  const parts = new URLSearchParams(location.hash.slice(1));
-  const secret = parts.get(name);
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  const secret = parameters.get(name);
   if (secret === null) return null;
-  parts.delete(name);
-  const rest = parts.toString();
+  parameters.delete(name);
+  const fragment = parameters.toString();
   history.replaceState(
     history.state,
     "",
-    location.pathname + location.search + (rest && `#${rest}`),
+    location.pathname + location.search + (fragment && `#${fragment}`),
   );
   return secret.trim();
 }
 
-/** Remember a token from the address; says whether there was one. */
+/** Keep a token from the address; returns whether there was one. */
 export function takeToken() {
-  const given = takeFromFragment("token");
-  if (given) rememberToken(given);
-  return Boolean(given);
+  const fromAddress = takeFromFragment("token");
+  if (fromAddress) rememberToken(fromAddress);
+  return Boolean(fromAddress);
 }

@@ -1,4 +1,4 @@
-/** The words for what the collector's JSON names by a code. */
+/** Labels for the codes in the collector's JSON. */
 
 import { count, dateTime, epsilon, exact, plural } from "./format.js";
 
@@ -34,11 +34,11 @@ const CAUSES = {
   "wrong-number-of-values": "Wrong number of values",
 };
 
-const named = (words, code) => words[code] ?? code;
+const labelOf = (words, code) => words[code] ?? code;
 
-export const stateWord = (state) => named(STATES, state);
-export const accessWord = (access) => named(ACCESS, access);
-export const causeWord = (cause) => named(CAUSES, cause);
+export const stateWord = (state) => labelOf(STATES, state);
+export const accessWord = (access) => labelOf(ACCESS, access);
+export const causeWord = (cause) => labelOf(CAUSES, cause);
 
 export function closingWord({ state, closes_at: closes }) {
   if (state === "closed") return closes ? `Closing time ${dateTime(closes)}` : "";
@@ -57,19 +57,19 @@ const groupWord = ({ epsilon: budget, reports }) =>
 /** Groups as "ε 1 × 1, ε 0.5 × 2": the budget of a report, and how many a user sends. */
 export const groupWords = (groups) => groups.map(groupWord).join(", ");
 
-/** The plan as pairs of a name and its words. */
+/** The plan as pairs of a name and a text. */
 export function planFacts(plan, fingerprint) {
   const tiers = (plan.tiers ?? []).map((tier) => [
     `Tier for a budget of ε = ${epsilon(tier.epsilon)}`,
     groupWords(tier.groups),
   ]);
   return [
-    ["Mechanism", named(MECHANISMS, plan.mechanism)],
+    ["Mechanism", labelOf(MECHANISMS, plan.mechanism)],
     ["Values", domain(plan)],
     ["Budget of a user", `ε = ${epsilon(plan.epsilon)}`],
     ["Groups", groupWords(plan.groups)],
     ...tiers,
-    ["Protocol", named(PROTOCOLS, plan.protocol)],
+    ["Protocol", labelOf(PROTOCOLS, plan.protocol)],
     ...(plan.cells ? [["Report cells", count(plan.cells)]] : []),
     ["Fingerprint", fingerprint],
   ];
