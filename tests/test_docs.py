@@ -24,8 +24,7 @@ from unpoison.attacks import attacks, parse_attack
 from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.collector.faults import CAUSES
-from unpoison.collector.http import devices, operators
-from unpoison.collector.http import health as operations
+from unpoison.collector.http.routes import devices, health, operators
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.schema import metadata
@@ -157,7 +156,7 @@ def test_every_table_of_the_collector_is_documented(table: str) -> None:
 
 def test_every_route_of_the_collector_is_documented() -> None:
     api = FastAPI()
-    for part in (devices, operations, operators):
+    for part in (devices, health, operators):
         api.include_router(part.router)
     for path, methods in api.openapi()["paths"].items():
         for method in methods:

@@ -18,7 +18,7 @@ import pytest
 
 from support.command_line import Command
 from support.running_collectors import eventually, in_process_collector, spawn_collector
-from unpoison.collector.service.keys import KeyFile
+from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import PREFIX, Settings
 from unpoison.collector.storage.database import Database, database_url
 from unpoison.collector.storage.migration import migrate

@@ -26,7 +26,7 @@ from support.running_collectors import (
     RunningCampaign,
     in_process_collector,
 )
-from unpoison.collector.campaigns.tickets import device_mark
+from unpoison.collector.campaigns.tickets import device_hash
 from unpoison.collector.credentials import hashed, is_one_of
 from unpoison.collector.storage.operator_tokens import add_operator, forget_operators
 
@@ -167,7 +167,7 @@ def test_a_token_can_be_taken_away(tmp_path: Path) -> None:
         assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
         with server.collector.database.writing() as connection:
             assert forget_operators(connection) == 1
-        server.collector.recent.forget()
+        server.collector.read_cache.clear()
         assert_refused(
             server.request("GET", "/v1/campaigns", token=server.token), 401, "unauthorized"
         )
@@ -203,7 +203,7 @@ def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
     with in_process_collector(tmp_path, **settings) as server:
         with server.collector.database.writing() as connection:
             tokens = [add_operator(connection, now=0) for _ in range(2)]
-        server.collector.recent.forget()
+        server.collector.read_cache.clear()
         known = [*tokens, str(settings["operator_token"])]
         for token in [*known, secrets.token_hex(32)]:
             compared.clear()
@@ -222,7 +222,7 @@ def test_tickets_and_their_devices_are_compared_so_too(
     (signature, expected), *marks = compared
     assert signature == expected
     assert len(signature) == 32
-    assert marks == [(device_mark(device.secret),) * 2]
+    assert marks == [(device_hash(device.secret),) * 2]
 
 
 def test_only_hashes_of_secrets_are_kept(

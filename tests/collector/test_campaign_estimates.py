@@ -15,7 +15,7 @@ from support.running_collectors import (
     eventually,
     in_process_collector,
 )
-from unpoison.collector.service import estimates as analysis
+from unpoison.collector.service import estimates
 from unpoison.demo.fleet import Fleet
 
 ENDLESS = "k-means:rate=0.5,subsets=100000000"
@@ -84,7 +84,7 @@ def test_an_estimate_that_takes_too_long_is_given_up(
     server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = reported(server, 60)
-    monkeypatch.setattr(analysis, "MOST_SECONDS", 5.0)
+    monkeypatch.setattr(estimates, "TIMEOUT_SECONDS", 5.0)
     given_up = ask(server, campaign, f"?method={ENDLESS}", server.token)
     assert (given_up.status, given_up.code) == (503, "unavailable")
     monkeypatch.undo()

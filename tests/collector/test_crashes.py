@@ -30,7 +30,7 @@ from support.running_collectors import (
     in_process_collector,
 )
 from unpoison.collector.storage import database as database_module
-from unpoison.collector.storage.schema import seats
+from unpoison.collector.storage.schema import group_counters
 
 TOKEN = "the-token-of-the-operator"
 NO_ESTIMATES = 10**9
@@ -117,10 +117,9 @@ def test_an_estimate_that_is_killed_can_be_asked_for_again(tmp_path: Path, rando
             fleet.add_devices(25)
             fleet.finish()
             eventually(lambda: server.request("GET", path, token=server.token).status == 200)
-            pool = server.collector.analyst.pool
-            assert pool is not None
-            for process in pool._processes.values():
-                process.kill()
+            worker = server.collector.estimator.worker
+            assert worker is not None
+            worker.process.kill()
         assert server.request("GET", path, token=server.token).status == 200, "it is still known"
 
 
@@ -230,7 +229,7 @@ def test_a_lock_that_nobody_gives_back_is_not_waited_for_for_ever(
         campaign = server.create_campaign()
         device = campaign.enrol_device()
         vanished = server.collector.database.engine.connect()
-        vanished.execute(select(seats).with_for_update())
+        vanished.execute(select(group_counters).with_for_update())
         check_later(campaign.submit(device.body()))
         eventually(lambda: campaign.submit(device.body()).status == 200)
         vanished.invalidate()

@@ -23,10 +23,10 @@ from support.raw_http import (
 )
 from support.running_collectors import SMALL_PLAN, InProcessCollector, RunningCampaign, SteppedClock
 from unpoison.collector.campaigns.campaigns import Campaigns
-from unpoison.collector.campaigns.enrolment import Enrol, Seat, enrol_all
+from unpoison.collector.campaigns.enrolment import EnrolmentRequest, IssuedTicket, enrol_all
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.campaigns.status import status
-from unpoison.collector.campaigns.temporary import scratch_campaign
+from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
 from unpoison.collector.credentials import hashed
 
 DAY = 86400
@@ -166,15 +166,15 @@ def test_a_device_with_two_invites_has_one_ticket_and_leaves_the_other_invite(
 
 
 def test_so_it_is_within_one_transaction() -> None:
-    with scratch_campaign() as (connection, campaign):
+    with temporary_campaign() as (connection, campaign):
         codes = issue_invites(connection, campaign.id, 3, None, now=0)
         first, second, third = (hashed(code) for code in codes)
         asked = [("aa", first), ("aa", second), ("bb", second), ("cc", first), ("aa", third)]
-        requests = [Enrol(campaign, device, 0, invite) for device, invite in asked]
+        requests = [EnrolmentRequest(campaign, device, 0, invite) for device, invite in asked]
         told = enrol_all(connection, requests, now=0)
         assert status(connection, campaign)["invites"] == {"issued": 3, "used": 2}
     assert told[0] == told[1] == told[4]
-    assert isinstance(told[2], Seat)
+    assert isinstance(told[2], IssuedTicket)
     assert told[2] != told[0]
     assert getattr(told[3], "code", None) == "invite-used"
 
@@ -280,9 +280,11 @@ def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None
         campaign = Campaigns.find(connection, face.id)
         assert campaign is not None
         codes = issue_invites(connection, face.id, 2000, None, now=0)
-        asked = [Enrol(campaign, f"{n:032x}", 0, hashed(code)) for n, code in enumerate(codes)]
+        asked = [
+            EnrolmentRequest(campaign, f"{n:032x}", 0, hashed(code)) for n, code in enumerate(codes)
+        ]
         seats = enrol_all(connection, asked, now=0)
-    found = Counter(seat.group for seat in seats if isinstance(seat, Seat))
+    found = Counter(seat.group for seat in seats if isinstance(seat, IssuedTicket))
     assert sum(found.values()) == 2000
     for group, share in enumerate((0.5, 0.25, 0.25)):
         assert abs(found[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5

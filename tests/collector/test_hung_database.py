@@ -17,7 +17,7 @@ from unpoison.collector.storage import writer
 def test_a_database_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "PATIENCE", 1.0)
+    monkeypatch.setattr(writer, "TIMEOUT_SECONDS", 1.0)
     answers_again = threading.Event()
     with in_process_collector(tmp_path) as server:
         campaign = server.create_campaign()

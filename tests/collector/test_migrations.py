@@ -7,13 +7,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import insert, select, text
+from sqlalchemy import Connection, insert, inspect, text
 
 from support.command_line import Command
 from support.database_audit import open_database
@@ -27,11 +28,11 @@ from support.running_collectors import (
     spawn_collector,
 )
 from unpoison import InvalidFile, Plan, Summary
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
-from unpoison.collector.campaigns.counters import count_seats
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.server import prepared
+from unpoison.collector.server import prepared_server
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage import schema
 from unpoison.collector.storage.database import Database
@@ -39,7 +40,17 @@ from unpoison.collector.storage.migration import migrate, newest, revision
 
 FIRST = "0001"
 TOKEN = "the-token-of-the-operator"
-OF_FIRST = ("campaigns", "invites", "seats", "submissions", "tallies", "tickets", "operators")
+TABLES = {
+    "campaigns": "campaigns",
+    "invites": "invites",
+    "seats": "group_counters",
+    "submissions": "submissions",
+    "tallies": "tallies",
+    "tickets": "tickets",
+    "operators": "operators",
+}
+"""The tables of the first version, and what they are called now."""
+STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", None]]
 
 
 def filled(database: Database) -> Campaign:
@@ -51,28 +62,40 @@ def filled(database: Database) -> Campaign:
     counts[0, 7] = 1
     ticket = {"campaign": campaign.id, "ticket": 0}
     with database.writing() as connection:
-        Campaigns.add(connection, campaign)
+        add_to_first_version(connection, campaign)
         issue_invites(connection, campaign.id, 3, None, now=1)
         seat = {**ticket, "group_number": 0, "device_hash": b"1" * 16, "issued_at": 1}
         connection.execute(insert(schema.tickets), seat)
         cells = {"received_at": 2**40, "cells": np.array([7], "<u4").tobytes(), "proof": b"1" * 32}
         connection.execute(insert(schema.submissions), {**ticket, **cells})
         Tallies.add(connection, campaign.id, counts)
-        for column in ("enrolled", "submissions"):
-            count_seats(connection, campaign.id, [0], column)
         Campaigns.open(connection, campaign.id, now=1)
     return campaign
 
 
+def add_to_first_version(connection: Connection, campaign: Campaign) -> None:
+    """Store a campaign, one device of which has reported, in the tables of the first version."""
+    row = asdict(campaign)
+    row["plan"] = row.pop("plan_json")
+    connection.execute(insert(schema.campaigns), row)
+    for group in range(len(campaign.plan.all_groups)):
+        counters = {"campaign": campaign.id, "group": group, "devices": int(group == 0)}
+        statement = "INSERT INTO seats VALUES (:campaign, :group, :devices, :devices)"
+        connection.execute(text(statement), counters)
+
+
 def contents(database: Database) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of the tables that there were at first."""
+    """All rows of the tables that there were at first, by the tables' present names."""
     with database.reading() as connection:
+        present = inspect(connection).get_table_names()
         return {
-            name: sorted(
-                tuple(row) for row in connection.execute(select(schema.metadata.tables[name]))
-            )
-            for name in OF_FIRST
+            name: rows_of(connection, first_name if first_name in present else name)
+            for first_name, name in TABLES.items()
         }
+
+
+def rows_of(connection: Connection, table: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in connection.execute(text(f"SELECT * FROM {table}")))
 
 
 def test_what_an_earlier_version_stored_is_there_after_the_start(
@@ -86,6 +109,7 @@ def test_what_an_earlier_version_stored_is_there_after_the_start(
     with in_process_collector(tmp_path, **settings, operator_token=TOKEN) as server:
         assert contents(server.collector.database) == rows
         assert revision(server.collector.database) == newest()
+        assert "seats" not in inspect(server.collector.database.engine).get_table_names()
         face = RunningCampaign(RunningCollector(server.port, TOKEN), campaign.id, campaign.plan)
         assert [face.status()[name] for name in ("enrolled", "reports")] == [1, 1]
         data = face.server.operator.download(f"{face.path}/summary")
@@ -99,14 +123,14 @@ def test_a_copy_is_made_before(tmp_path: Path) -> None:
         filled(before)
         rows = contents(before)
     settings = Settings.load(database=database, operator_token=TOKEN)
-    with prepared(settings) as parts:
+    with prepared_server(settings) as parts:
         copy = tmp_path / f"reports.db.before-{newest()}"
         assert parts.backup == str(copy)
     with open_database(str(copy)) as found:
         assert (revision(found), contents(found)) == (FIRST, rows)
     with closing(sqlite3.connect(copy)) as plain:
         assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with prepared(settings) as parts:
+    with prepared_server(settings) as parts:
         assert parts.backup is None, "there was nothing more to do"
 
 
@@ -155,7 +179,7 @@ def test_a_newer_database_is_refused_in_one_line(
         assert revision(found) == "9999"
 
 
-@pytest.mark.parametrize("steps", [[None], [FIRST, None]], ids=["at once", "step by step"])
+@pytest.mark.parametrize("steps", STEPS, ids=["at once", "from the first", "step by step"])
 def test_migrations_make_the_schema_that_the_code_works_with(
     database: str, steps: list[str | None]
 ) -> None:
@@ -166,6 +190,29 @@ def test_migrations_make_the_schema_that_the_code_works_with(
             options = {"compare_type": True, "compare_server_default": True}
             context = MigrationContext.configure(connection, opts=options)
             assert compare_metadata(context, schema.metadata) == []
+
+
+def test_the_renamed_table_keeps_its_rows_its_key_and_its_cascade(database: str) -> None:
+    with open_database(database) as upgraded:
+        campaign = filled(upgraded)
+        migrate(upgraded, "0002")
+        counters = contents(upgraded)["group_counters"]
+        assert counters == [
+            (campaign.id, group, int(group == 0), int(group == 0)) for group in range(len(counters))
+        ]
+        assert len(counters) == len(campaign.plan.all_groups)
+        migrate(upgraded, "0003")
+        assert contents(upgraded)["group_counters"] == counters
+        tables = inspect(upgraded.engine)
+        key = tables.get_pk_constraint("group_counters")
+        assert key["constrained_columns"] == ["campaign", "group_number"]
+        (foreign_key,) = tables.get_foreign_keys("group_counters")
+        assert foreign_key["referred_table"] == "campaigns"
+        assert not any("seats" in str(name) for name in (key["name"], foreign_key["name"]))
+        with upgraded.writing() as connection:
+            Campaigns.close(connection, campaign.id)
+            Campaigns.delete(connection, campaign.id)
+        assert contents(upgraded)["group_counters"] == []
 
 
 @contextmanager

@@ -107,6 +107,8 @@ def test_odd_names_are_no_campaigns(
     reply = server.request("GET", f"/campaigns/{name}")
     assert reply.status == 404
     assert "x" not in reply.headers
-    kept = {key for key in server.collector.recent.known if key.startswith("campaign ")}
+    kept = {key for key in server.collector.read_cache.entries if key.startswith("campaign ")}
     assert kept <= {f"campaign {campaign.id}"}
-    assert {rejected for rejected, _ in list(server.collector.rejected)} <= {campaign.id}
+    assert {rejected for rejected, _ in list(server.collector.rejections.unwritten)} <= {
+        campaign.id
+    }

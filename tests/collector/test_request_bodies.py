@@ -36,7 +36,7 @@ from support.running_collectors import (
     eventually,
     in_process_collector,
 )
-from unpoison.collector.http import guard
+from unpoison.collector.http import request_body
 from unpoison.collector.http.models import BatchBody, Body, SubmissionBody
 
 DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
@@ -96,7 +96,11 @@ def flooded(server: InProcessCollector, head: bytes, part: bytes, total: int) ->
 
 @pytest.mark.parametrize(
     ("route", "limit"),
-    [("reports", MEGABYTE), ("tickets", MEGABYTE), ("reports/batch", guard.LARGE)],
+    [
+        ("reports", MEGABYTE),
+        ("tickets", MEGABYTE),
+        ("reports/batch", request_body.MOST_BATCH_BYTES),
+    ],
 )
 def test_100_megabytes_are_cut_off_early(
     server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
@@ -131,7 +135,7 @@ def test_nobody_may_send_a_large_body_where_none_is_wanted(server: InProcessColl
 
 
 @pytest.mark.parametrize(
-    ("route", "limit"), [("reports", MEGABYTE), ("reports/batch", guard.LARGE)]
+    ("route", "limit"), [("reports", MEGABYTE), ("reports/batch", request_body.MOST_BATCH_BYTES)]
 )
 def test_the_limit_is_exact(
     server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
@@ -203,18 +207,18 @@ def half_sent(server: InProcessCollector, path: str, size: int) -> socket.socket
 def test_large_bodies_share_one_room_and_small_ones_always_fit(
     server: InProcessCollector, campaign: RunningCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "IN_FLIGHT", 4 * MEGABYTE)
+    monkeypatch.setattr(request_body, "MOST_BYTES_IN_FLIGHT", 4 * MEGABYTE)
     device, path = campaign.enrol_device(), f"{campaign.path}/reports/batch"
     large = json.dumps({"submissions": []}).encode() + b" " * (2 * MEGABYTE)
     assert server.post(path, large).json == {"results": []}
     with half_sent(server, path, 3 * MEGABYTE):
-        eventually(lambda: server.guard.in_flight == 3 * MEGABYTE)
+        eventually(lambda: server.guard.body_memory.in_flight == 3 * MEGABYTE)
         reply = server.post(path, large)
         assert_refused(reply, 503, "unavailable")
         assert int(reply.headers["retry-after"]) > 0
         assert campaign.submit(device.body()).status == 200
-        assert server.guard.in_flight == 3 * MEGABYTE
-    eventually(lambda: server.guard.in_flight == 0)
+        assert server.guard.body_memory.in_flight == 3 * MEGABYTE
+    eventually(lambda: server.guard.body_memory.in_flight == 0)
     assert server.post(path, large).json == {"results": []}
 
 
@@ -223,12 +227,12 @@ def test_too_many_requests_at_once_are_told_to_come_back(tmp_path: Path) -> None
         campaign = server.create_campaign()
         device, path = campaign.enrol_device(), f"{campaign.path}/reports"
         wires = [half_sent(server, path, 10) for _ in range(3)]
-        eventually(lambda: server.guard.in_flight == 30)
+        eventually(lambda: server.guard.body_memory.in_flight == 30)
         with assert_nothing_counted(campaign):
             reply = campaign.submit(device.body())
             assert_refused(reply, 503, "unavailable")
             assert int(reply.headers["retry-after"]) > 0
         for wire in wires:
             wire.close()
-        eventually(lambda: server.guard.in_flight == 0)
+        eventually(lambda: server.guard.body_memory.in_flight == 0)
         assert campaign.submit(device.body()).status == 200

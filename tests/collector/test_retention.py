@@ -22,7 +22,8 @@ from support.running_collectors import (
 )
 from unpoison import Plan, Summary
 from unpoison.collector.campaigns import retention, tallies
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.service import housekeeping
 from unpoison.collector.storage.database import Database, database_url
@@ -38,7 +39,7 @@ def server(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[InProcessCollector]:
     monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
-    monkeypatch.setattr(retention, "AT_ONCE", 7)
+    monkeypatch.setattr(retention, "ROWS_PER_CALL", 7)
     keys = str(tmp_path / "tickets.keys")
     with in_process_collector(
         tmp_path, database=database, key_file=keys, keep_submissions=2
@@ -106,7 +107,7 @@ def test_with_no_days_at_all_values_go_at_once(
 def test_adding_up_keeps_the_summary_to_the_bit(
     database: str, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(tallies, "MANY", 3)
+    monkeypatch.setattr(tallies, "COMPACT_AT", 3)
     plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=100)
     campaign, rng = Campaign.new("A test", plan, now=0), np.random.default_rng(1)
     found = Database(database_url(database))

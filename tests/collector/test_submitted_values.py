@@ -25,7 +25,7 @@ from support.running_collectors import (
     RunningCampaign,
     eventually,
 )
-from unpoison.collector.http.logs import JsonLines, set_up_logs
+from unpoison.collector.logs import JsonLines, set_up_logs
 
 server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()

@@ -25,7 +25,7 @@ from support.running_collectors import (
     in_process_collector,
 )
 from unpoison.collector.campaigns.tickets import TicketSigner
-from unpoison.collector.service.keys import KeyFile
+from unpoison.collector.service.signing_keys import KeyFile
 
 DAY = 86400
 TEXT_PARTS = ("campaign", "number", "group", "device", "expires_at", "signature")

@@ -29,10 +29,11 @@ from support.running_collectors import RunningCampaign, RunningCollector, eventu
 from unpoison import Summary
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.collector.campaigns import tallies
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.counters import count_rejections
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.service.keys import KeyFile
+from unpoison.collector.service.signing_keys import KeyFile
 
 TOKEN = "the-token-of-the-operator"
 NO_ESTIMATES = 10**9
@@ -181,7 +182,7 @@ def meanwhile(work: Any) -> Iterator[None]:
 def test_adding_up_while_both_count_loses_nothing(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies, "MANY", 2)
+    monkeypatch.setattr(tallies, "COMPACT_AT", 2)
     read = Tallies.summary
 
     def slowly(connection: Connection, campaign: Campaign) -> Summary:

@@ -12,7 +12,8 @@ import numpy as np
 from sqlalchemy import Connection, Table, select
 
 from unpoison import Plan
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.submissions import unpacked
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.storage import schema
@@ -84,7 +85,7 @@ def _read(connection: Connection, campaign: Campaign) -> CampaignRows:
         of_campaign = select(table).where(table.c.campaign == campaign.id)
         return [dict(row._mapping) for row in connection.execute(of_campaign)]
 
-    groups = {row.pop("group_number"): row for row in rows(schema.seats)}
+    groups = {row.pop("group_number"): row for row in rows(schema.group_counters)}
     minutes = rows(schema.activity)
     return CampaignRows(
         campaign.plan,

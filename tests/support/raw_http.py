@@ -20,10 +20,10 @@ from support.running_collectors import (
 from unpoison.collector.campaigns import status as campaign_status
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.campaigns.temporary import scratch_database
 from unpoison.collector.http.application import application_of, routes_of
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
+from unpoison.collector.storage.temporary_database import temporary_database
 
 NO_RATE_LIMITS: dict[str, Any] = {
     "guesses_per_minute": 1_000_000,
@@ -143,7 +143,7 @@ def status_of(answer: bytes) -> int:
 
 def openapi_paths() -> dict[str, Any]:
     """The paths in the OpenAPI description; no collector has to run for it."""
-    with scratch_database() as database:
+    with temporary_database() as database:
         application = application_of(Collector(Settings.load(), database, ["a key"]))
     paths: dict[str, Any] = routes_of(application).openapi()["paths"]
     return paths

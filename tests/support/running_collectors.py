@@ -24,7 +24,7 @@ from unpoison import Plan
 from unpoison.client.operator import Operator
 from unpoison.collector.clock import Clock
 from unpoison.collector.http.guard import Guard
-from unpoison.collector.server import prepared, web_config
+from unpoison.collector.server import prepared_server, web_config
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
 
@@ -204,7 +204,7 @@ class InProcessCollector(RunningCollector):
 def in_process_collector(folder: Path, **settings: Any) -> Iterator[InProcessCollector]:
     """Serve from a thread of this process, over real sockets."""
     chosen = Settings.load(**{"database": str(folder / "reports.db"), "port": 0, **settings})
-    with prepared(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
+    with prepared_server(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
         clock = SteppedClock()
         collector = Collector(chosen, parts.database, parts.keys, clock)
         config = web_config(chosen, collector)

@@ -18,7 +18,7 @@ import numpy as np
 
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.bench.result import Result, benchmarks, duration
-from unpoison.collector.process import Served, served
+from unpoison.collector.process import CollectorProcess, collector_process
 from unpoison.errors import MissingExtra
 from unpoison.plan import Plan
 
@@ -99,17 +99,17 @@ def _batched(name: str, outcome: Outcome, fleet: _Fleet) -> list[Result]:
     ]
 
 
-def _campaign(server: Served) -> str:
+def _campaign(server: CollectorProcess) -> str:
     """The path of a new campaign."""
     body = {"name": "Load", "plan": PLAN.to_dict(), "open": True}
     return f"/v1/campaigns/{server.operator.post('/v1/campaigns', body)['id']}"
 
 
 @contextmanager
-def _served(database: str | None) -> Iterator[Served]:
+def _served(database: str | None) -> Iterator[CollectorProcess]:
     with TemporaryDirectory() as folder:
         options = [] if database is None else ["--database", database]
-        with served(Path(folder), *options) as server:
+        with collector_process(Path(folder), *options) as server:
             yield server
 
 
@@ -117,13 +117,13 @@ def _served(database: str | None) -> Iterator[Served]:
 class _Fleet:
     """Devices with tickets, and what they will send."""
 
-    server: Served
+    server: CollectorProcess
     path: str
     bodies: Sequence[dict[str, Any]]
     enrolment: Outcome
 
     @classmethod
-    def enrolled(cls, server: Served, devices: int) -> _Fleet:
+    def enrolled(cls, server: CollectorProcess, devices: int) -> _Fleet:
         path = _campaign(server)
         codes = server.operator.post(f"{path}/invites", {"count": devices})["invites"]
         asked = [{"device": secrets.token_hex(32), "invite": code} for code in codes]

@@ -116,11 +116,11 @@ def _show_check(settings: Any) -> None:
 
 def _print_token(settings: Any) -> None:
     from unpoison.collector.clock import Clock
-    from unpoison.collector.server import opened
+    from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
     from unpoison.collector.storage.operator_tokens import add_operator
 
-    with opened(settings) as database:
+    with open_database(settings) as database:
         migrate(database)
         with database.writing() as connection:
             token = add_operator(connection, Clock().now())
@@ -128,11 +128,11 @@ def _print_token(settings: Any) -> None:
 
 
 def _revoke_tokens(settings: Any) -> None:
-    from unpoison.collector.server import opened
+    from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
     from unpoison.collector.storage.operator_tokens import forget_operators
 
-    with opened(settings) as database:
+    with open_database(settings) as database:
         migrate(database)
         with database.writing() as connection:
             revoked = forget_operators(connection)
@@ -140,14 +140,14 @@ def _revoke_tokens(settings: Any) -> None:
 
 
 def _rotate(settings: Any) -> None:
-    from unpoison.collector.service.keys import KeyFile
+    from unpoison.collector.service.signing_keys import KeyFile
 
     keys = KeyFile(settings.keys).rotate()
     typer.echo(f"{settings.keys}: {len(keys)} keys; the newest signs. Restart the collector.")
 
 
 def _forget(settings: Any) -> None:
-    from unpoison.collector.service.keys import KeyFile
+    from unpoison.collector.service.signing_keys import KeyFile
 
     KeyFile(settings.keys).forget()
     typer.echo(f"{settings.keys}: one key is left. Restart the collector.")

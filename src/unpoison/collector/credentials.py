@@ -1,6 +1,7 @@
-"""Secrets that people carry: operator tokens and invites. Only their hashes are kept.
+"""Random secrets that people carry (operator tokens, invites), campaign ids, and their hashes.
 
-All have at least 128 random bits, so a plain hash does: there is nothing to guess.
+Only hashes are stored. Every secret has at least 128 random bits, so SHA-256 without salt or
+stretching is enough: a dictionary attack has no dictionary to try.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import secrets
 from collections.abc import Iterable
 
 TOKEN_BYTES = 32
+"""An operator's token is copied by machines, so its length costs nothing: 256 bits."""
 INVITE_BYTES = 16
+"""An invite may be typed by hand; 128 bits still cannot be guessed."""
 CAMPAIGN_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32: no i, l, o or u, which are mistaken for other characters."""
 CAMPAIGN_LENGTH = 12
+"""60 random bits: a mistyped id practically never is the id of another campaign."""
 
 
 def new_token() -> str:
-    """A token for an operator.
+    """Draw a token for an operator.
 
     >>> len(new_token())
     64
@@ -26,7 +31,7 @@ def new_token() -> str:
 
 
 def new_invite() -> str:
-    """An invite for one device.
+    """Draw an invite for one device.
 
     >>> new_invite() == new_invite()
     False
@@ -35,7 +40,7 @@ def new_invite() -> str:
 
 
 def new_campaign_id() -> str:
-    """A name for a campaign that nobody can mistype into another one.
+    """Draw an id for a campaign.
 
     >>> len(new_campaign_id())
     12
@@ -44,7 +49,7 @@ def new_campaign_id() -> str:
 
 
 def is_campaign_id(text: str) -> bool:
-    """Whether a text can be the name of a campaign; no other has to be looked for.
+    """Whether a text has the form of a campaign's id; any other text needs no database lookup.
 
     >>> is_campaign_id(new_campaign_id()), is_campaign_id("' OR 1 = 1 --")
     (True, False)
@@ -53,7 +58,7 @@ def is_campaign_id(text: str) -> bool:
 
 
 def hashed(secret: str) -> bytes:
-    """What is kept of a secret.
+    """Hash a secret for storage (SHA-256).
 
     >>> len(hashed("anything"))
     32
@@ -62,11 +67,13 @@ def hashed(secret: str) -> bytes:
 
 
 def is_one_of(secret: str, hashes: Iterable[bytes]) -> bool:
-    """Whether a secret is among those whose hashes these are, in a time that tells nothing.
+    """Whether a secret has one of these hashes.
 
     >>> is_one_of("a", [hashed("b"), hashed("a")])
     True
     """
-    given = hashed(secret)
-    matches = [hmac.compare_digest(given, each) for each in hashes]
+    digest = hashed(secret)
+    # Every comparison is made, each in constant time: stopping at the first match would tell by
+    # the response time which entry matched, and how many there are.
+    matches = [hmac.compare_digest(digest, stored) for stored in hashes]
     return any(matches)

@@ -1,4 +1,4 @@
-"""Whatever the collector refuses, by cause: one table, one error, one shape over HTTP."""
+"""Refusals: every error code with its HTTP status, and the one exception that carries them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from unpoison.errors import UnpoisonError
 
 CAUSES: dict[str, tuple[int, str]] = {
-    "invalid-request": (422, "The request is not one that this address takes."),
+    "invalid-request": (422, "The request is not valid."),
     "unauthorized": (401, "This needs the operator's token."),
     "invalid-invite": (403, "There is no such invite, or it has expired."),
     "invalid-ticket": (403, "This ticket was not issued for this device and campaign."),
     "ticket-expired": (403, "The ticket has expired: ask for it again."),
     "not-found": (404, "There is nothing at this address."),
-    "method-not-allowed": (405, "This address does not take this method."),
+    "method-not-allowed": (405, "This address does not support this method."),
     "too-slow": (408, "The request came too slowly."),
     "invite-used": (409, "The invite was used by another device."),
     "ticket-used": (409, "Another submission was counted for this ticket."),
@@ -27,16 +27,17 @@ CAUSES: dict[str, tuple[int, str]] = {
     "invalid-plan": (422, "The plan cannot be used."),
     "unknown-tier": (422, "The plan has no such tier."),
     "rate-limited": (429, "Too many requests from this address: try again later."),
-    "internal": (500, "Something went wrong here; it has been logged."),
+    "internal": (500, "An internal error occurred; it has been logged."),
     "unavailable": (503, "The collector cannot store anything now: try again later."),
 }
-"""Each cause with its HTTP status and what it says unless there is more to say."""
+"""Each code with its HTTP status and its default message."""
 
 RETRY_SECONDS = {"rate-limited": 60, "unavailable": 2}
+"""Default `Retry-After`: a rate limit refills within a minute, a busy database recovers sooner."""
 
 
 class Fault(UnpoisonError):
-    """A refusal that a client is told about.
+    """A refusal that is sent to the client.
 
     >>> fault = Fault("ticket-used")
     >>> fault.status, fault.body()["error"]["code"]
@@ -63,17 +64,17 @@ class Fault(UnpoisonError):
 
     @property
     def error(self) -> dict[str, str]:
-        """What a client reads of it."""
+        """Code, message and field, as they appear in a response."""
         field = {} if self.field is None else {"field": self.field}
         return {"code": self.code, "message": self.message, **field}
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with it: when to come back, or how to prove who one is."""
+        """Response headers: when to retry, or how to authenticate."""
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         login = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
         return {**wait, **login}
 
     def body(self) -> dict[str, Any]:
-        """The one shape of all errors."""
+        """The JSON body that all errors share."""
         return {"error": self.error}

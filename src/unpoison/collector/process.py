@@ -1,4 +1,4 @@
-"""A collector as a process of its own, for demonstrations and benchmarks."""
+"""`unpoison serve` as a child process, for demonstrations and benchmarks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unpoison.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
-class Served:
-    """Where it listens, and its operator.
+class CollectorProcess:
+    """A running collector: its address, and a client with its operator's token.
 
-    >>> Served("http://127.0.0.1:8000", Operator("http://127.0.0.1:8000", "token")).port
+    >>> CollectorProcess("http://127.0.0.1:8000", Operator("http://127.0.0.1:8000", "token")).port
     8000
     """
 
@@ -29,16 +29,16 @@ class Served:
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port of the address."""
         return int(self.address.rpartition(":")[2])
 
 
 @contextmanager
-def served(folder: Path, *options: str) -> Iterator[Served]:
-    """`unpoison serve` on this machine, at a free port, until the end.
+def collector_process(folder: Path, *options: str) -> Iterator[CollectorProcess]:
+    """Run `unpoison serve` in a folder, at a free port, and stop it at the end.
 
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder, served(Path(folder)) as server:
+    >>> with TemporaryDirectory() as folder, collector_process(Path(folder)) as server:
     ...     server.operator.get("/v1/campaigns")
     {'campaigns': []}
     """
@@ -52,11 +52,12 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
         text=True,
     )
     try:
+        # The first line is printed once the port is bound.
         line = "" if process.stdout is None else process.stdout.readline()
         if not line.startswith("Collector: "):
             raise InvalidParameter("collector", "must start; try `unpoison serve`", "none")
         address = line.split()[1]
-        yield Served(address, Operator(address, token))
+        yield CollectorProcess(address, Operator(address, token))
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()

@@ -1,4 +1,4 @@
-"""A server process: database, keys, collector and web server, from settings."""
+"""A server process: opens database and keys as settings say, and runs the web server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sqlalchemy import URL
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.http.application import application_of
-from unpoison.collector.http.connection import protocol
-from unpoison.collector.http.logs import set_up_logs
+from unpoison.collector.http.connection import limited_protocol
+from unpoison.collector.logs import set_up_logs
 from unpoison.collector.service.collector import Collector
-from unpoison.collector.service.keys import KeyFile
+from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database, database_url, sqlite_file
 from unpoison.collector.storage.migration import checked_revision, migrate, newest, refuse_foreign
@@ -27,36 +27,45 @@ from unpoison.errors import InvalidParameter
 from unpoison.system.paths import check_output
 
 SHUTDOWN_SECONDS = 10
-SPARE = 2
-"""The guard refuses what is too much, in words; what is more than that again, the web server."""
-STUCK = 1
-RARELY = (50_000, 50, 100)
+"""For requests that are being served when a signal to stop comes."""
+CONNECTION_HEADROOM = 2
+"""uvicorn drops connections beyond the setting times this. The guard refuses requests beyond the
+setting itself, with an error that clients understand, so uvicorn's limit must be the larger one."""
+BACKLOG = 2048
+"""Connections that the system accepts before the server does: bursts of devices wait here."""
+EXIT_DATABASE_HANGS = 1
+"""Exit code when the writer thread has to be left behind in the database."""
+GC_THRESHOLDS = (50_000, 50, 100)
+"""Python's garbage collector runs far more rarely than by default (700, 10, 10): requests leave
+few reference cycles, and each run holds up all requests."""
 log = logging.getLogger("unpoison.collector")
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """What a server starts with; `token` is a new operator's, if there was none.
+class PreparedServer:
+    """Database and keys of a server that is ready to start.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database:
-    ...     Prepared(database, keys=["a key"], token=None, backup=None).keys
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database:
+    ...     PreparedServer(database, keys=["a key"], token=None, backup=None).keys
     ['a key']
     """
 
     database: Database
     keys: list[str]
     token: str | None
+    """A new operator's token, if there was no operator yet; it cannot be read again."""
     backup: str | None
+    """The copy of an SQLite file that was made before its schema was upgraded."""
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Database]:
-    """The database that settings name, reachable.
+def open_database(settings: Settings) -> Iterator[Database]:
+    """Open the database that settings name; an error if it cannot be written to.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     with opened(Settings.load(database=f"{folder}/reports.db")) as database:
+    ...     with open_database(Settings.load(database=f"{folder}/reports.db")) as database:
     ...         database.url.drivername
     'sqlite'
     """
@@ -64,71 +73,72 @@ def opened(settings: Settings) -> Iterator[Database]:
     refuse_foreign(sqlite_file(url))
     database = Database(url)
     try:
-        if not database.answers():
-            place = url.render_as_string(hide_password=True)
-            raise InvalidParameter("database", "must be one that can be opened", place)
+        if not database.is_writable():
+            name = url.render_as_string(hide_password=True)
+            raise InvalidParameter("database", "must be one that can be opened", name)
         yield database
     finally:
         database.close()
 
 
 @contextmanager
-def prepared(settings: Settings) -> Iterator[Prepared]:
-    """Everything in place: schema, keys, and a first operator.
+def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
+    """Upgrade the schema, load or make keys, and make a first operator's token if there is none.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     settings = Settings.load(database=f"{folder}/reports.db")
-    ...     with prepared(settings) as first:
+    ...     with prepared_server(settings) as first:
     ...         print(first.token is None)
-    ...     with prepared(settings) as again:
+    ...     with prepared_server(settings) as again:
     ...         print(again.token is None)
     False
     True
     """
-    with opened(settings) as database:
+    with open_database(settings) as database:
         backup = migrate(database)
         keys = KeyFile(settings.keys).load_or_make()
         with database.writing() as connection:
-            known = settings.operator_token is not None or operator_hashes(connection)
-            token = None if known else add_operator(connection, Clock().now())
-        yield Prepared(database, keys, token, None if backup is None else str(backup))
+            has_operator = settings.operator_token is not None or operator_hashes(connection)
+            token = None if has_operator else add_operator(connection, Clock().now())
+        yield PreparedServer(database, keys, token, None if backup is None else str(backup))
 
 
 def check(settings: Settings) -> dict[str, str]:
-    """What a start would find, without changing anything.
+    """Describe what a start would use and change, without changing anything.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     check(Settings.load(database=f"{folder}/reports.db"))["schema"]
-    'none yet; would become 0002'
+    'none yet; would become 0003'
     """
     url = database_url(settings.database.get_secret_value())
-    at, wanted = _schema(settings, url), newest()
-    keys = KeyFile(settings.keys)
-    kept = f"{len(keys.load())}" if settings.keys.exists() else "new"
+    present, wanted = _present_schema(settings, url), newest()
+    keys = len(KeyFile(settings.keys).load()) if settings.keys.exists() else "new"
     return {
         "address": f"http://{settings.host}:{settings.port}",
         "database": url.render_as_string(hide_password=True),
-        "schema": wanted if at == wanted else f"{at or 'none yet'}; would become {wanted}",
-        "keys": f"{settings.keys} ({kept})",
+        "schema": wanted
+        if present == wanted
+        else f"{present or 'none yet'}; would become {wanted}",
+        "keys": f"{settings.keys} ({keys})",
     }
 
 
-def _schema(settings: Settings, url: URL) -> str | None:
-    """The schema of a database; a file that is not there yet is not made."""
+def _present_schema(settings: Settings, url: URL) -> str | None:
+    """The schema revision of a database; a file that does not exist yet is not made."""
     file = sqlite_file(url)
     if file is not None and not file.exists():
         check_output(file, "database")
         return None
-    with opened(settings) as database:
+    with open_database(settings) as database:
         return checked_revision(database)
 
 
-def bound(settings: Settings) -> socket.socket:
-    """A socket that listens where settings say.
+def listening_socket(settings: Settings) -> socket.socket:
+    """A socket that listens at the address and port of the settings.
 
-    >>> with bound(Settings.load(port=0)) as listener:
+    >>> with listening_socket(Settings.load(port=0)) as listener:
     ...     listener.getsockname()[0]
     '127.0.0.1'
     """
@@ -139,37 +149,40 @@ def bound(settings: Settings) -> socket.socket:
         listener.bind((settings.host, settings.port))
     except OSError as fault:
         listener.close()
-        place = f"{settings.host}:{settings.port}"
-        raise InvalidParameter("--port", f"must be free ({fault.strerror})", place) from None
-    listener.listen(2048)
+        address = f"{settings.host}:{settings.port}"
+        raise InvalidParameter("--port", f"must be free ({fault.strerror})", address) from None
+    listener.listen(BACKLOG)
     return listener
 
 
 def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
-    """How the web server runs; only proxies that are trusted may say whom they ask for.
+    """The configuration of uvicorn.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database:
     ...     settings = Settings.load(connections=50)
     ...     web_config(settings, Collector(settings, database, ["a key"])).limit_concurrency
     100
     """
     return uvicorn.Config(
         application_of(collector),
-        http=protocol(settings.request_seconds),
+        http=limited_protocol(settings.request_seconds),
         log_config=None,
+        # It would log clients' addresses.
         access_log=False,
         server_header=False,
-        limit_concurrency=SPARE * settings.connections,
+        limit_concurrency=CONNECTION_HEADROOM * settings.connections,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        # By default uvicorn believes X-Forwarded-For from this machine: any local process could
+        # then choose the address that rate limits count.
         forwarded_allow_ips=settings.trusted_proxies,
         proxy_headers=bool(settings.trusted_proxies),
         ws="none",
     )
 
 
-def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
-    """Serve until a signal comes; `told` hears the address once it can be used.
+def run(settings: Settings, announce: Callable[[str, PreparedServer], None]) -> None:
+    """Serve until a signal comes; `announce` is called with the address once it is bound.
 
     >>> import signal
     >>> from tempfile import TemporaryDirectory
@@ -178,34 +191,35 @@ def run(settings: Settings, told: Callable[[str, Prepared], None]) -> None:
     >>> def stop_once_it_answers(address: str) -> None:
     ...     urlopen(f"{address}/healthz").close()
     ...     os.kill(os.getpid(), signal.SIGINT)
-    >>> def told(address: str, parts: Prepared) -> None:
+    >>> def announce(address: str, prepared: PreparedServer) -> None:
     ...     print(address.startswith("http://127.0.0.1:"))
     ...     Thread(target=stop_once_it_answers, args=(address,)).start()
     >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
     >>> with TemporaryDirectory() as folder:
     ...     settings = Settings.load(database=f"{folder}/reports.db", port=0, log_level="error")
     ...     try:
-    ...         run(settings, told)
+    ...         run(settings, announce)
     ...     except KeyboardInterrupt:
     ...         print("stopped")
     True
     stopped
     """
-    with bound(settings) as listener, prepared(settings) as parts:
+    with listening_socket(settings) as listener, prepared_server(settings) as prepared:
         set_up_logs(settings.log_level)
-        collector = Collector(settings, parts.database, parts.keys)
+        collector = Collector(settings, prepared.database, prepared.keys)
         config = web_config(settings, collector)
         host, port = listener.getsockname()[:2]
-        told(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", parts)
-        _settle_memory()
+        announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", prepared)
+        _tune_garbage_collector()
         uvicorn.Server(config).run([listener])
         if collector.writer.stuck:
-            log.error("the database does not answer: it is not waited for")
-            os._exit(STUCK)
+            log.error("the database does not answer; stopping without it")
+            # A normal exit would join the writer thread, which may never return.
+            os._exit(EXIT_DATABASE_HANGS)
 
 
-def _settle_memory() -> None:
-    """What is loaded now stays: to look through it for garbage would stop answers for a while."""
+def _tune_garbage_collector() -> None:
+    """Exempt what is loaded from garbage collection: it stays, and scanning it pauses requests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*RARELY)
+    gc.set_threshold(*GC_THRESHOLDS)

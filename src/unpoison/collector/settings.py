@@ -1,4 +1,4 @@
-"""Settings: from options, the environment (UNPOISON_COLLECTOR_…) and a TOML file, in this order."""
+"""Settings of a collector: options win over the environment, which wins over a TOML file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.plan.form import refuse_unknown
 
 PREFIX = "UNPOISON_COLLECTOR_"
+"""Of environment variables; the setting's name follows in capitals."""
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
-LEVELS = ("debug", "info", "warning", "error")
+"""Scheme, host and port: browsers send nothing more in the header `Origin`."""
+SECRETS = ("database", "operator_token")
+"""Settings whose values no error may repeat; the database's URL may hold a password."""
+LISTS = ("allowed_origins", "trusted_proxies")
+"""Settings that are lists, with commas between in the environment."""
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class Settings(BaseSettings):
@@ -66,7 +72,7 @@ class Settings(BaseSettings):
         Batching.delay, ge=0, le=1, description="Seconds that a request waits for others to come."
     )
     queue_size: int = Field(
-        Batching.waiting, ge=1, description="Most requests that wait to be stored."
+        Batching.most_waiting, ge=1, description="Most requests that wait to be stored."
     )
     enrolments_per_hour: int = Field(
         20, ge=1, description="Most enrolments in open campaigns from one address."
@@ -92,14 +98,14 @@ class Settings(BaseSettings):
     @field_validator("log_level")
     @classmethod
     def _known_level(cls, level: str) -> str:
-        if level not in LEVELS:
-            raise ValueError(f"must be one of {', '.join(LEVELS)}")
+        if level not in LOG_LEVELS:
+            raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
         return level
 
     @field_validator("allowed_origins")
     @classmethod
     def _plain_origins(cls, origins: list[str]) -> list[str]:
-        if not all(ORIGIN.fullmatch(each) for each in origins):
+        if not all(ORIGIN.fullmatch(origin) for origin in origins):
             raise ValueError("must be origins such as https://example.org, without a path")
         return origins
 
@@ -112,25 +118,30 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load` gives: it knows the environment and the file."""
+        """Take only what `load` passes: it reads the environment and the file itself.
+
+        Pydantic's own source ignores misspelt variables, and `load` refuses them.
+        """
         return (init_settings,)
 
     @classmethod
-    def load(cls, file: Path | None = None, **given: Any) -> Settings:
-        """Settings from a file, the environment, and options, which win over one another."""
-        options = {name: value for name, value in given.items() if value is not None}
+    def load(cls, file: Path | None = None, **options: Any) -> Settings:
+        """Settings from a file, the environment and options; options that are None are not set."""
+        chosen = {name: value for name, value in options.items() if value is not None}
         try:
-            return cls(**{**_from_file(file), **_from_environment(), **options})
+            return cls(**{**_from_file(file), **_from_environment(), **chosen})
         except ValidationError as fault:
-            raise _told(fault) from None
+            raise _invalid_parameter(fault) from None
 
     @property
     def keys(self) -> Path:
-        """Where the keys are."""
+        """The file of signing keys; beside an SQLite database by default."""
         if self.key_file is not None:
             return self.key_file
-        beside = sqlite_file(database_url(self.database.get_secret_value()))
-        return Path("unpoison.keys") if beside is None else beside.with_name(f"{beside.name}.keys")
+        database = sqlite_file(database_url(self.database.get_secret_value()))
+        if database is None:
+            return Path("unpoison.keys")
+        return database.with_name(f"{database.name}.keys")
 
 
 def _from_file(file: Path | None) -> dict[str, Any]:
@@ -147,28 +158,26 @@ def _from_file(file: Path | None) -> dict[str, Any]:
 
 
 def _from_environment() -> dict[str, Any]:
-    """Variables with our prefix; a misspelt one is an error and not a surprise."""
-    found = {
+    """Variables with our prefix; one that names no setting is an error."""
+    variables = {
         name.removeprefix(PREFIX).lower(): text
         for name, text in os.environ.items()
         if name.startswith(PREFIX)
     }
-    refuse_unknown(found, tuple(Settings.model_fields), f"the environment ({PREFIX}…)")
-    lists = ("allowed_origins", "trusted_proxies")
+    refuse_unknown(variables, tuple(Settings.model_fields), f"the environment ({PREFIX}…)")
     return {
-        name: text.replace(",", " ").split() if name in lists else text
-        for name, text in found.items()
+        name: text.replace(",", " ").split() if name in LISTS else text
+        for name, text in variables.items()
     }
 
 
-def _told(fault: ValidationError) -> InvalidParameter:
-    """The first fault in our words; secrets are not repeated."""
+def _invalid_parameter(fault: ValidationError) -> InvalidParameter:
+    """The first of Pydantic's errors as one of this library."""
     first = fault.errors(include_url=False, include_context=False)[0]
     name = ".".join(str(part) for part in first["loc"])
-    secret = name in ("database", "operator_token")
     rule = first["msg"].removeprefix("Value error, ")
     return InvalidParameter(
         name,
         f"is not valid: {rule[:1].lower()}{rule[1:]}",
-        "a secret" if secret else first["input"],
+        "a secret" if name in SECRETS else first["input"],
     )

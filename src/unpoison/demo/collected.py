@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unpoison.collector.process import Served, served
+from unpoison.collector.process import CollectorProcess, collector_process
 from unpoison.datasets import Taxi
 from unpoison.demo import say
 from unpoison.demo.fleet import Fleet
@@ -29,7 +29,7 @@ def main() -> None:
     for old in FOLDER.glob(f"{DATABASE}*"):
         old.unlink()
     say("\nThe same over the network: a collector, and devices that report to it.\n")
-    with served(FOLDER, "--database", DATABASE, "--public") as server:
+    with collector_process(FOLDER, "--database", DATABASE, "--public") as server:
         _collect(server, _fleet(), started)
     say(f"\nTo look at it again: unpoison serve --public --database {FOLDER / DATABASE}")
 
@@ -43,7 +43,7 @@ def _fleet() -> Fleet:
     return Fleet(plan, sample.values, attackers, ATTACK)
 
 
-def _collect(server: Served, fleet: Fleet, started: float) -> None:
+def _collect(server: CollectorProcess, fleet: Fleet, started: float) -> None:
     body = {"name": "Ride starts", "plan": fleet.plan.to_dict(), "open": True}
     campaign = server.operator.post("/v1/campaigns", body)["id"]
     path = f"/v1/campaigns/{campaign}"

@@ -1,1 +1,4 @@
-"""Campaigns and what happens in them, as functions of one database transaction."""
+"""Campaigns: enrolment, submissions, counts and status, as functions of one transaction.
+
+Nothing here opens a connection or commits; the caller's transaction decides what is atomic.
+"""

@@ -1,4 +1,4 @@
-"""Enrolment: an invite (or, in an open campaign, nothing) becomes a ticket, once."""
+"""Enrolment: a device shows an invite (or, in an open campaign, none) and gets one ticket."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, or_, select, update
 
-from unpoison.collector.campaigns.assignment import group_of
-from unpoison.collector.campaigns.campaigns import INVITE_ONLY, Campaign, Campaigns
-from unpoison.collector.campaigns.counters import count_activity, count_seats
-from unpoison.collector.campaigns.locks import by_campaign, lock_seats
+from unpoison.collector.campaigns.assignment import group_of, groups_to_assign
+from unpoison.collector.campaigns.campaign import INVITE_ONLY, Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
+from unpoison.collector.campaigns.counters import count_activity
+from unpoison.collector.campaigns.group_counters import count_devices
+from unpoison.collector.campaigns.locks import indices_by_campaign, lock_campaign
 from unpoison.collector.faults import Fault
-from unpoison.collector.storage.bulk import insert_rows
+from unpoison.collector.storage.dialects import insert_rows
 from unpoison.collector.storage.schema import invites, tickets
 
 NUMBER_BITS = 62
-"""A ticket's number is random: it tells nobody how many there are, nor who came next to whom."""
+"""Random bits of a ticket's number: it fits a signed 64-bit column, and two never collide.
+
+Numbers are random because consecutive ones would tell a device how many have enrolled, and who
+came next to whom, and so whose groups are in one block with its own."""
 
 
 @dataclass(frozen=True)
-class Enrol:
-    """A device asks to take part. `device` is the mark of its secret, `invite` a hash.
+class EnrolmentRequest:
+    """A device's request for its ticket; `device` and `invite` are hashes.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
-    ...     str(enrol_all(connection, [Enrol(campaign, "aa", tier=0)], now=0)[0])
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
+    ...     str(enrol_all(connection, [EnrolmentRequest(campaign, "aa", tier=0)], now=0)[0])
     'There is no such invite, or it has expired.'
     """
 
@@ -38,10 +43,10 @@ class Enrol:
 
 
 @dataclass(frozen=True)
-class Seat:
-    """What a device got: the number of its ticket, its group, and when it first asked.
+class IssuedTicket:
+    """A row of the table `tickets`: the number and group that a device got, and when.
 
-    >>> Seat(number=0, group=2, device="aa", issued_at=0).expires_at(lifetime=60, now=61)
+    >>> IssuedTicket(number=0, group=2, device="aa", issued_at=0).expires_at(lifetime=60, now=61)
     120
     """
 
@@ -51,131 +56,137 @@ class Seat:
     issued_at: int
 
     def expires_at(self, lifetime: int, now: int) -> int:
-        """The same moment for whoever asks again, until it passes: then there is a next one."""
+        """The end of the period of `lifetime` seconds, counted from the first issue, we are in.
+
+        A device that asks again within a period gets the same ticket to the byte.
+        """
         periods = max(1, (now - self.issued_at) // lifetime + 1)
         return self.issued_at + periods * lifetime
 
 
-def enrol_all(connection: Connection, requests: Sequence[Enrol], now: int) -> list[Seat | Fault]:
-    """Seats for devices in the order in which they came, in one transaction.
+def enrol_all(
+    connection: Connection, requests: Sequence[EnrolmentRequest], now: int
+) -> list[IssuedTicket | Fault]:
+    """Issue tickets to devices in the order in which they came, in one transaction.
 
     >>> from unpoison.collector.credentials import hashed
     >>> from unpoison.collector.campaigns.invites import issue_invites
-    >>> from unpoison.collector.campaigns.temporary import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
     ...     codes = issue_invites(connection, campaign.id, 2, None, now=0)
-    ...     asked = [Enrol(campaign, f"{n:02x}", 0, hashed(code)) for n, code in enumerate(codes)]
-    ...     first, again = (enrol_all(connection, asked, now=0) for _ in range(2))
-    >>> sorted(seat.group for seat in first), first == again
+    ...     requests = [
+    ...         EnrolmentRequest(campaign, f"{n:02x}", 0, hashed(code))
+    ...         for n, code in enumerate(codes)
+    ...     ]
+    ...     first, again = (enrol_all(connection, requests, now=0) for _ in range(2))
+    >>> sorted(ticket.group for ticket in first), first == again
     ([0, 1], True)
     """
-    results: dict[int, Seat | Fault] = {}
-    for places in by_campaign(requests):
-        desk = _Desk(connection, requests[places[0]].campaign, now)
-        desk.look_up([requests[place] for place in places])
-        results.update({place: desk.serve(requests[place]) for place in places})
-        desk.write()
-    return [results[place] for place in range(len(requests))]
+    results: dict[int, IssuedTicket | Fault] = {}
+    for indices in indices_by_campaign(requests):
+        batch = _CampaignEnrolments(connection, requests[indices[0]].campaign, now)
+        batch.look_up([requests[i] for i in indices])
+        results.update({i: batch.enrol(requests[i]) for i in indices})
+        batch.write()
+    return [results[i] for i in range(len(requests))]
 
 
-class _Desk:
-    """Serves the devices of one campaign within one transaction."""
+class _CampaignEnrolments:
+    """The enrolments of one transaction in one campaign: looked up and written together."""
 
     def __init__(self, connection: Connection, campaign: Campaign, now: int) -> None:
         self.connection, self.now = connection, now
-        self.enrolled = {
-            group: enrolled for group, (enrolled, _) in lock_seats(connection, campaign.id).items()
-        }
+        # The lock comes first: group and ticket depend on how many have enrolled, and on the
+        # campaign's state, which must not change before this transaction ends.
+        counters = lock_campaign(connection, campaign.id)
+        self.enrolled = {group: count.enrolled for group, count in counters.items()}
         self.campaign = Campaigns.find(connection, campaign.id)
-        self.by_device: dict[str, Seat] = {}
-        self.by_number: dict[int, Seat] = {}
-        self.invites: dict[bytes, Any] = {}
-        self.used: dict[bytes, int] = {}
-        self.new: list[Seat] = []
+        self.by_device: dict[str, IssuedTicket] = {}
+        self.by_number: dict[int, IssuedTicket] = {}
+        self.invites: dict[bytes, Row[Any]] = {}
+        self.spent: dict[bytes, int] = {}
+        """Invites that have been used, and the numbers of their tickets."""
+        self.new: list[IssuedTicket] = []
 
-    def look_up(self, requests: Sequence[Enrol]) -> None:
-        """The campaign's invites that are shown, and the seats that were given before."""
+    def look_up(self, requests: Sequence[EnrolmentRequest]) -> None:
+        """Read the invites that are shown, and the tickets that were issued before."""
+        campaign = requests[0].campaign.id
         codes = [request.invite for request in requests if request.invite is not None]
         rows = self.connection.execute(select(invites).where(invites.c.invite_hash.in_(codes)))
-        self.invites = {
-            bytes(row.invite_hash): row for row in rows if row.campaign == requests[0].campaign.id
-        }
-        self.used = {
+        self.invites = {bytes(row.invite_hash): row for row in rows if row.campaign == campaign}
+        self.spent = {
             code: row.ticket for code, row in self.invites.items() if row.ticket is not None
         }
         devices = [bytes.fromhex(request.device) for request in requests]
-        mine = tickets.c.campaign == requests[0].campaign.id
-        seen = or_(tickets.c.device_hash.in_(devices), tickets.c.ticket.in_(self.used.values()))
-        for row in self.connection.execute(select(tickets).where(mine & seen)):
-            self._remember(
-                Seat(row.ticket, row.group_number, bytes(row.device_hash).hex(), row.issued_at)
-            )
+        concerned = or_(
+            tickets.c.device_hash.in_(devices), tickets.c.ticket.in_(self.spent.values())
+        )
+        issued = select(tickets).where((tickets.c.campaign == campaign) & concerned)
+        for row in self.connection.execute(issued):
+            device = bytes(row.device_hash).hex()
+            self._remember(IssuedTicket(row.ticket, row.group_number, device, row.issued_at))
 
-    def serve(self, request: Enrol) -> Seat | Fault:
-        """The device's seat, or why it gets none."""
-        try:
-            return self._served(request)
-        except Fault as fault:
-            return fault
-
-    def _served(self, request: Enrol) -> Seat:
+    def enrol(self, request: EnrolmentRequest) -> IssuedTicket | Fault:
+        """The device's ticket, or why it gets none."""
         campaign = self.campaign
         if campaign is None:
-            raise Fault("not-found", "There is no such campaign.")
+            return no_such_campaign()
         if not campaign.accepts(self.now):
-            raise Fault("campaign-not-open")
-        if campaign.access == INVITE_ONLY:
-            self._check_invite(request)
-        return self.by_device.get(request.device) or self._new_seat(campaign, request)
+            return Fault("campaign-not-open")
+        fault = self._invite_fault(request) if campaign.access == INVITE_ONLY else None
+        return fault or self.by_device.get(request.device) or self._issue(campaign, request)
 
-    def _check_invite(self, request: Enrol) -> None:
-        row = None if request.invite is None else self.invites.get(request.invite)
-        if row is None:
-            raise Fault("invalid-invite")
-        used = self.used.get(bytes(row.invite_hash))
-        if used is not None:
-            if self.by_number[used].device != request.device:
-                raise Fault("invite-used")
-        elif row.expires_at is not None and row.expires_at <= self.now:
-            raise Fault("invalid-invite")
+    def _invite_fault(self, request: EnrolmentRequest) -> Fault | None:
+        invite = None if request.invite is None else self.invites.get(request.invite)
+        if invite is None:
+            return Fault("invalid-invite")
+        spent_on = self.spent.get(bytes(invite.invite_hash))
+        if spent_on is not None:
+            same_device = self.by_number[spent_on].device == request.device
+            return None if same_device else Fault("invite-used")
+        expired = invite.expires_at is not None and invite.expires_at <= self.now
+        return Fault("invalid-invite") if expired else None
 
-    def _new_seat(self, campaign: Campaign, request: Enrol) -> Seat:
-        groups = campaign.plan.tier_groups(request.tier)
-        if campaign.baseline:
-            group = groups[0]
-        else:
-            place = sum(self.enrolled[each] for each in groups)
-            group = group_of(campaign.plan_json, request.tier, place, campaign.assignment_secret)
-        seat = Seat(secrets.randbits(NUMBER_BITS), group, request.device, self.now)
-        for each in campaign.groups_with(group):
-            self.enrolled[each] += 1
-        self.new.append(seat)
-        self._remember(seat)
+    def _issue(self, campaign: Campaign, request: EnrolmentRequest) -> IssuedTicket:
+        plan, tier = campaign.plan_json, request.tier
+        arrival = sum(self.enrolled[group] for group in groups_to_assign(plan, tier))
+        group = group_of(plan, tier, arrival, campaign.assignment_secret)
+        number = secrets.randbits(NUMBER_BITS)
+        ticket = IssuedTicket(number, group, request.device, self.now)
+        for own_group in campaign.plan.groups_of_user(group):
+            self.enrolled[own_group] += 1
+        self.new.append(ticket)
+        self._remember(ticket)
         if request.invite is not None and campaign.access == INVITE_ONLY:
-            self.used[request.invite] = seat.number
-        return seat
+            self.spent[request.invite] = ticket.number
+        return ticket
 
-    def _remember(self, seat: Seat) -> None:
-        self.by_device[seat.device] = self.by_number[seat.number] = seat
+    def _remember(self, ticket: IssuedTicket) -> None:
+        self.by_device[ticket.device] = self.by_number[ticket.number] = ticket
 
     def write(self) -> None:
-        """What has changed."""
+        """Store new tickets, mark their invites as spent, and count them."""
         if self.campaign is None or not self.new:
             return
         campaign = self.campaign
         columns = ("campaign", "ticket", "group_number", "device_hash", "issued_at")
         rows = [
-            (campaign.id, seat.number, seat.group, bytes.fromhex(seat.device), seat.issued_at)
-            for seat in self.new
+            (campaign.id, t.number, t.group, bytes.fromhex(t.device), t.issued_at) for t in self.new
         ]
         insert_rows(self.connection, tickets, columns, rows)
-        self._write_invites({seat.number for seat in self.new})
-        groups = [g for seat in self.new for g in campaign.groups_with(seat.group)]
-        count_seats(self.connection, campaign.id, groups, "enrolled")
+        self._write_spent_invites({ticket.number for ticket in self.new})
+        groups = [
+            group for ticket in self.new for group in campaign.plan.groups_of_user(ticket.group)
+        ]
+        count_devices(self.connection, campaign.id, groups, "enrolled")
         count_activity(self.connection, campaign.id, "enrolled", len(self.new), self.now)
 
-    def _write_invites(self, numbers: set[int]) -> None:
-        spent = [{"code": code, "number": n} for code, n in self.used.items() if n in numbers]
-        if spent:
+    def _write_spent_invites(self, new_numbers: set[int]) -> None:
+        newly_spent = [
+            {"code": code, "number": number}
+            for code, number in self.spent.items()
+            if number in new_numbers
+        ]
+        if newly_spent:
             mark = update(invites).where(invites.c.invite_hash == bindparam("code"))
-            self.connection.execute(mark.values(ticket=bindparam("number")), spent)
+            self.connection.execute(mark.values(ticket=bindparam("number")), newly_spent)

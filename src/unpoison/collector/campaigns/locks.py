@@ -1,4 +1,9 @@
-"""Seats: how many are in each group, and the lock that everything about a campaign goes by."""
+"""The lock of a campaign, and the order in which several are taken.
+
+A campaign's rows in `group_counters` are its lock: whatever counts, closes or deletes locks them
+first. On SQLite a write transaction excludes all others anyway; on PostgreSQL the locks keep
+several servers apart.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +11,44 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from unpoison.collector.storage.schema import seats
+from unpoison.collector.campaigns.group_counters import DeviceCount, group_counters_of
 
 
-def lock_seats(connection: Connection, campaign: str) -> dict[int, tuple[int, int]]:
-    """Each group's enrolled devices and submissions; nobody else may change them until we end.
+def lock_campaign(connection: Connection, campaign: str) -> dict[int, DeviceCount]:
+    """Lock a campaign until the transaction ends; returns its counters by group.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
-    ...     lock_seats(connection, campaign.id)
-    {0: (0, 0), 1: (0, 0)}
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
+    ...     lock_campaign(connection, campaign.id)[1]
+    DeviceCount(enrolled=0, submissions=0)
     """
-    mine = select(seats).where(seats.c.campaign == campaign).order_by(seats.c.group_number)
-    rows = connection.execute(mine.with_for_update())
-    return {row.group_number: (row.enrolled, row.submissions) for row in rows}
+    return group_counters_of(connection, campaign, lock=True)
 
 
 def lock_campaigns(connection: Connection, campaigns: Iterable[str]) -> None:
-    """Before requests of several kinds: lock all their campaigns in one order, against deadlock.
+    """Lock several campaigns, always in the order of their ids, against deadlock.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
     ...     lock_campaigns(connection, [campaign.id, "gone"])
     """
     for campaign in sorted(set(campaigns)):
-        lock_seats(connection, campaign)
+        lock_campaign(connection, campaign)
 
 
-def by_campaign(requests: Sequence[Any]) -> list[list[int]]:
-    """The places of requests, campaign by campaign; always in the same order, against deadlock.
+def indices_by_campaign(requests: Sequence[Any]) -> list[list[int]]:
+    """The indices of requests, campaign by campaign, in the order in which locks are taken.
 
     >>> from types import SimpleNamespace as Any
-    >>> by_campaign([Any(campaign=Any(id=name)) for name in "bab"])
+    >>> indices_by_campaign([Any(campaign=Any(id=name)) for name in "bab"])
     [[1], [0, 2]]
     """
-    places = sorted(range(len(requests)), key=lambda place: requests[place].campaign.id)
-    return [list(same) for _, same in groupby(places, lambda place: requests[place].campaign.id)]
+
+    def campaign_of(index: int) -> str:
+        campaign: str = requests[index].campaign.id
+        return campaign
+
+    in_order = sorted(range(len(requests)), key=campaign_of)
+    return [list(indices) for _, indices in groupby(in_order, campaign_of)]

@@ -1,4 +1,4 @@
-"""Submissions: a ticket's reports, counted once, in the transaction that stores them."""
+"""Submissions: a ticket's reports, stored and counted once, in one transaction."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import Connection
 
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
-from unpoison.collector.campaigns.counters import count_activity, count_seats
-from unpoison.collector.campaigns.locks import by_campaign
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
+from unpoison.collector.campaigns.counters import count_activity
+from unpoison.collector.campaigns.group_counters import count_devices
+from unpoison.collector.campaigns.locks import indices_by_campaign
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.campaigns.tickets import Ticket
 from unpoison.collector.faults import Fault
-from unpoison.collector.storage.bulk import insert_rows, rows_among
+from unpoison.collector.storage.dialects import insert_rows, rows_by_keys
 from unpoison.collector.storage.schema import submissions
 from unpoison.summary.binning import Binner
 from unpoison.types import IntArray
 
 CELL = np.dtype("<u4")
+"""A stored cell number: plans have at most 2**20 cells."""
 PROOF_BYTES = 32
+"""Length of a keyed hash: 256 bits, so that no two submissions share one."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What a device sent for its ticket: the cells of its groups' reports, as stored.
+    """The reports that a device sent for its ticket, checked and packed as they are stored.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
@@ -46,9 +50,10 @@ class Submission:
     groups: tuple[int, ...]
     cells: bytes
     proof: bytes
-    """Tells whether a submission is the same again, also after its cells have been forgotten.
+    """Keyed hash of the cells: recognises the same submission, even after they are forgotten.
 
-    It is keyed by the device's secret, which is not kept: nobody can find the cells by trying.
+    The key is the device's secret, which is not stored. A plain hash of so few possible cells
+    could be reversed by trying them all, and retention would forget nothing.
     """
     expired: bool = False
     """Whether the ticket is too old for a first submission."""
@@ -57,11 +62,11 @@ class Submission:
     def checked(
         cls, campaign: Campaign, ticket: Ticket, device: str, values: Sequence[int], now: int = 0
     ) -> Submission:
-        """Exactly the ticket's number of values, all in their domain."""
-        groups = campaign.groups_with(ticket.group)
-        wanted = sum(campaign.reports[group] for group in groups)
-        if len(values) != wanted:
-            message = f"This ticket is for {wanted} values, not {len(values)}."
+        """Check that these are the ticket's number of values, all of them cells of the plan."""
+        groups = campaign.plan.groups_of_user(ticket.group)
+        expected = sum(campaign.reports[group] for group in groups)
+        if len(values) != expected:
+            message = f"This ticket is for {expected} values, not {len(values)}."
             raise Fault("wrong-number-of-values", message, "values")
         if min(values) < 0 or max(values) >= campaign.plan.cells:
             message = f"values must be cell numbers from 0 to {campaign.plan.cells - 1}"
@@ -77,7 +82,7 @@ class Submission:
 
 
 def unpacked(cells: bytes) -> IntArray:
-    """Stored cells as numbers.
+    """Unpack stored cells into numbers.
 
     >>> unpacked(np.array([3, 5], dtype=CELL).tobytes()).tolist()
     [3, 5]
@@ -85,12 +90,12 @@ def unpacked(cells: bytes) -> IntArray:
     return np.frombuffer(cells, dtype=CELL).astype(np.int64)
 
 
-def row_groups(campaign: Campaign, groups: Sequence[int]) -> IntArray:
-    """The group of each report of users who report in these groups, one after the other.
+def report_groups(campaign: Campaign, groups: Sequence[int]) -> IntArray:
+    """The group of each report, given the groups in which users report one after the other.
 
     >>> from unpoison import Plan
     >>> campaign = Campaign.new("", Plan.new("piecewise-integer", 1.0, low=0, high=1), now=0)
-    >>> row_groups(campaign, [2]).tolist()
+    >>> report_groups(campaign, [2]).tolist()
     [2, 2, 2, 2]
     """
     numbers = np.array(groups, dtype=np.int64)
@@ -100,12 +105,12 @@ def row_groups(campaign: Campaign, groups: Sequence[int]) -> IntArray:
 def submit_all(
     connection: Connection, requests: Sequence[Submission], now: int
 ) -> list[Fault | None]:
-    """Store and count what is new; nothing is said against what was counted before.
+    """Store and count new submissions; the same submission again is accepted without effect.
 
-    The transaction has locked the campaigns.
+    The caller's transaction must hold the locks of all campaigns concerned.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_campaign
-    >>> with scratch_campaign() as (connection, campaign):
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
     ...     ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
     ...     tea, coffee = (Submission.checked(campaign, ticket, "ab", [n]) for n in (0, 1))
     ...     results = submit_all(connection, [tea, tea, coffee], now=0)
@@ -115,62 +120,68 @@ def submit_all(
     [None, None, 'ticket-used']
     """
     results: dict[int, Fault | None] = {}
-    for places in by_campaign(requests):
-        results.update(_submit(connection, requests, places, now))
-    return [results[place] for place in range(len(requests))]
+    for indices in indices_by_campaign(requests):
+        results.update(_submit_to_one_campaign(connection, requests, indices, now))
+    return [results[i] for i in range(len(requests))]
 
 
-def _submit(
-    connection: Connection, requests: Sequence[Submission], places: list[int], now: int
+def _submit_to_one_campaign(
+    connection: Connection, requests: Sequence[Submission], indices: list[int], now: int
 ) -> dict[int, Fault | None]:
-    """The submissions to one campaign."""
-    campaign = requests[places[0]].campaign
-    found = Campaigns.find(connection, campaign.id)
-    if found is None:
-        return dict.fromkeys(places, Fault("not-found", "There is no such campaign."))
-    stored = _stored(connection, campaign, [requests[place].ticket.number for place in places])
+    # Read again under the lock: the request's copy may be a second old.
+    campaign = Campaigns.find(connection, requests[indices[0]].campaign.id)
+    if campaign is None:
+        return dict.fromkeys(indices, no_such_campaign())
+    numbers = [requests[i].ticket.number for i in indices]
+    proofs = _stored_proofs(connection, campaign, numbers)
     results: dict[int, Fault | None] = {}
     new: list[Submission] = []
-    for place in places:
-        request = requests[place]
-        known = stored.setdefault(request.ticket.number, b"")
-        results[place] = _fault(request, known, found.accepts(now))
-        if not known and results[place] is None:
-            stored[request.ticket.number] = request.proof
-            new.append(request)
+    for i in indices:
+        submission, number = requests[i], requests[i].ticket.number
+        counted_before = number in proofs
+        results[i] = _fault(submission, proofs.get(number), campaign.accepts(now))
+        if not counted_before and results[i] is None:
+            proofs[number] = submission.proof
+            new.append(submission)
     if new:
         _store(connection, campaign, new, now)
     return results
 
 
-def _fault(request: Submission, known: bytes, open_now: bool) -> Fault | None:
-    """Why a submission is refused; what was counted before is answered as it was then."""
-    if known:
-        return None if hmac.compare_digest(known, request.proof) else Fault("ticket-used")
-    if request.expired:
+def _fault(submission: Submission, stored_proof: bytes | None, is_open: bool) -> Fault | None:
+    """Why a submission is refused; one that was counted gets the same answer for ever."""
+    if stored_proof is not None:
+        same = hmac.compare_digest(stored_proof, submission.proof)
+        return None if same else Fault("ticket-used")
+    if submission.expired:
         return Fault("ticket-expired")
-    return None if open_now else Fault("campaign-not-open")
+    return None if is_open else Fault("campaign-not-open")
 
 
-def _stored(connection: Connection, campaign: Campaign, numbers: list[int]) -> dict[int, bytes]:
-    """The proofs of what was counted before."""
-    found = rows_among(connection, submissions, ("ticket", "proof"), campaign.id, "ticket", numbers)
-    return {ticket: bytes(proof) for ticket, proof in found}
+def _stored_proofs(
+    connection: Connection, campaign: Campaign, numbers: list[int]
+) -> dict[int, bytes]:
+    """The proofs of submissions that were counted before, by ticket number."""
+    columns = ("ticket", "proof")
+    rows = rows_by_keys(connection, submissions, columns, campaign.id, "ticket", numbers)
+    return {ticket: bytes(proof) for ticket, proof in rows}
 
 
 def _store(connection: Connection, campaign: Campaign, new: list[Submission], now: int) -> None:
     columns = ("campaign", "ticket", "received_at", "cells", "proof")
-    rows = [(campaign.id, each.ticket.number, now, each.cells, each.proof) for each in new]
+    rows = [
+        (campaign.id, submission.ticket.number, now, submission.cells, submission.proof)
+        for submission in new
+    ]
     insert_rows(connection, submissions, columns, rows)
     Tallies.add(connection, campaign.id, counted(campaign, new))
-    count_seats(
-        connection, campaign.id, [group for each in new for group in each.groups], "submissions"
-    )
+    groups = [group for submission in new for group in submission.groups]
+    count_devices(connection, campaign.id, groups, "submissions")
     count_activity(connection, campaign.id, "submissions", len(new), now)
 
 
 def counted(campaign: Campaign, new: Sequence[Submission]) -> IntArray:
-    """Counts by group and cell, from the one binning kernel.
+    """Count submissions by group and cell, with the binning kernel that all reports go through.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
@@ -180,6 +191,7 @@ def counted(campaign: Campaign, new: Sequence[Submission]) -> IntArray:
     [[0, 1]]
     """
     binner = Binner(campaign.plan)
-    groups = row_groups(campaign, [group for each in new for group in each.groups])
-    binner.add(groups, unpacked(b"".join(each.cells for each in new)))
+    groups = [group for submission in new for group in submission.groups]
+    cells = unpacked(b"".join(submission.cells for submission in new))
+    binner.add(report_groups(campaign, groups), cells)
     return binner.summary().counts

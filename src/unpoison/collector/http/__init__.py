@@ -1,1 +1,1 @@
-"""The collector's face: routes, pages, and what stands guard before them."""
+"""HTTP: the routes of a collector, their bodies, and the checks that every request passes."""

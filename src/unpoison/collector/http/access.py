@@ -1,4 +1,4 @@
-"""Who asks: the address, and whether it is an operator."""
+"""Authentication: a request's address, and whether it carries an operator's token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Token = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
 
 async def collector_of(request: Request) -> Collector:
-    """The collector behind a request.
+    """The collector that serves a request.
 
     >>> import asyncio
     >>> from types import SimpleNamespace
@@ -23,15 +23,15 @@ async def collector_of(request: Request) -> Collector:
     >>> asyncio.run(collector_of(Request({"type": "http", "app": application})))
     'the collector'
     """
-    found: Collector = request.app.state.collector
-    return found
+    collector: Collector = request.app.state.collector
+    return collector
 
 
 Service = Annotated[Collector, Depends(collector_of)]
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from.
+    """The address that a request comes from; behind a trusted proxy, the one it forwards for.
 
     >>> address_of(Request({"type": "http", "client": ("192.0.2.1", 443)}))
     '192.0.2.1'
@@ -42,7 +42,8 @@ def address_of(request: Request) -> str:
 async def need_operator(request: Request, collector: Service, token: Token) -> None:
     """Let only operators through; wrong tokens are counted against their address.
 
-    The right one is always let through: whoever shares the operator's address locks nobody out.
+    A right token is accepted however many wrong ones came before: whoever shares the operator's
+    address must not be able to lock the operator out.
 
     >>> import asyncio
     >>> asyncio.run(need_operator(Request({"type": "http"}), None, token=None))
@@ -58,7 +59,7 @@ async def need_operator(request: Request, collector: Service, token: Token) -> N
 
 
 async def need_reader(request: Request, collector: Service, token: Token) -> None:
-    """Let operators through, or everybody if the collector is public.
+    """Let operators through, and everybody if the collector is public.
 
     >>> import asyncio
     >>> from types import SimpleNamespace

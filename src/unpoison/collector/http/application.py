@@ -1,4 +1,4 @@
-"""The application: routes around one collector, behind the guard."""
+"""The ASGI application: all routes of one collector, behind the guard."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from unpoison._version import __version__
-from unpoison.collector.http import devices, operators
-from unpoison.collector.http import health as operations
 from unpoison.collector.http.errors import add_handlers
 from unpoison.collector.http.guard import Guard
-from unpoison.collector.http.pages import add_pages
+from unpoison.collector.http.routes import devices, health, operators
+from unpoison.collector.http.routes.pages import add_pages
 from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.housekeeping import Housekeeper
 
 DESCRIPTION = "Campaigns under local differential privacy that survive colluding poisoners."
 
 
 def application_of(collector: Collector) -> Guard:
-    """The ASGI application of a collector, which it opens and closes.
+    """The application of a collector; it starts and stops the collector and its periodic jobs.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> from unpoison.collector.settings import Settings
-    >>> with scratch_database() as database:
+    >>> with temporary_database() as database:
     ...     application = application_of(Collector(Settings.load(), database, ["a key"]))
     >>> "/v1/campaigns/{campaign}/reports" in routes_of(application).openapi()["paths"]
     True
@@ -32,7 +32,7 @@ def application_of(collector: Collector) -> Guard:
 
     @asynccontextmanager
     async def lifespan(application: FastAPI) -> AsyncIterator[None]:
-        async with collector:
+        async with collector, Housekeeper(collector):
             yield
 
     inner = FastAPI(
@@ -40,13 +40,14 @@ def application_of(collector: Collector) -> Guard:
         description=DESCRIPTION,
         version=__version__,
         lifespan=lifespan,
+        # The pages of interactive documentation load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
     )
     inner.state.collector = collector
     add_handlers(inner)
-    for part in (devices, operators, operations):
-        inner.include_router(part.router)
+    for routes in (devices, operators, health):
+        inner.include_router(routes.router)
     add_pages(inner)
     if collector.settings.allowed_origins:
         inner.add_middleware(
@@ -60,11 +61,11 @@ def application_of(collector: Collector) -> Guard:
 
 
 def routes_of(guard: Guard) -> FastAPI:
-    """The application behind a guard.
+    """The FastAPI application behind a guard.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> from unpoison.collector.settings import Settings
-    >>> with scratch_database() as database:
+    >>> with temporary_database() as database:
     ...     guard = application_of(Collector(Settings.load(), database, ["a key"]))
     >>> routes_of(guard).title
     'unpoison collector'

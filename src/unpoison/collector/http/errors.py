@@ -1,7 +1,8 @@
-"""Every error leaves in one shape, and none repeats what came in."""
+"""Errors as responses: one JSON shape for all, and none repeats what the client sent."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,14 +11,16 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from unpoison.collector.faults import CAUSES, Fault
+from unpoison.collector.http.models import ErrorBody
 
-BY_STATUS = {404: "not-found", 405: "method-not-allowed"}
-OF_BODIES = ("too-slow", "too-large", "unsupported-media-type")
-"""What can be wrong with a body before it is looked at."""
+CODE_BY_STATUS = {404: "not-found", 405: "method-not-allowed"}
+"""Our codes for errors that the framework raises; any other status is `invalid-request`."""
+BODY_CODES = ("too-slow", "too-large", "unsupported-media-type")
+"""Refusals of every route that takes a body; the guard makes them."""
 
 
 def refusal(fault: Fault) -> JSONResponse:
-    """A fault as an answer.
+    """A fault as a response.
 
     >>> refusal(Fault("rate-limited")).headers["retry-after"]
     '60'
@@ -25,68 +28,83 @@ def refusal(fault: Fault) -> JSONResponse:
     return JSONResponse(fault.body(), fault.status, headers=fault.headers)
 
 
-def validation_fault(fault: RequestValidationError) -> Fault:
-    """The first thing that is wrong with a body or a parameter, without what it was.
+def closing_response(fault: Fault) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """The headers and the body of a refusal after which the connection is closed.
 
-    >>> said = [{"type": "missing", "loc": ("body", "values"), "msg": "Field required"}]
-    >>> validation_fault(RequestValidationError(said)).error
+    >>> headers, body = closing_response(Fault("too-slow"))
+    >>> dict(headers)[b"connection"], json.loads(body)["error"]["code"]
+    (b'close', 'too-slow')
+    """
+    body = json.dumps(fault.body()).encode()
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        **{name.lower(): text for name, text in fault.headers.items()},
+    }
+    return [(name.encode(), text.encode()) for name, text in headers.items()], body
+
+
+def validation_fault(error: RequestValidationError) -> Fault:
+    """The first error in a body or a parameter, by its place and rule and without its value.
+
+    >>> details = [{"type": "missing", "loc": ("body", "values"), "msg": "Field required"}]
+    >>> validation_fault(RequestValidationError(details)).error
     {'code': 'invalid-request', 'message': 'values: Field required.', 'field': 'values'}
     """
-    first: dict[str, Any] = fault.errors()[0]
+    first: dict[str, Any] = error.errors()[0]
     if first["type"] == "json_invalid":
         return Fault("invalid-request", "The body is not JSON.", status=400)
-    known = first["loc"][1:-1] if first["type"] == "extra_forbidden" else first["loc"][1:]
-    field = ".".join(str(part) for part in known)
+    # The first part says "body" or "query"; the last part of an unknown key is the client's text.
+    location = first["loc"][1:-1] if first["type"] == "extra_forbidden" else first["loc"][1:]
+    field = ".".join(str(part) for part in location)
     message = f"{field}: {first['msg']}." if field else f"{first['msg']}."
     return Fault("invalid-request", message, field or None)
 
 
 def add_handlers(application: FastAPI) -> None:
-    """Make an application answer in this shape.
+    """Make an application answer all errors in this shape.
 
     >>> add_handlers(FastAPI())
     """
 
-    async def told(request: Request, fault: Exception) -> JSONResponse:
-        request.scope["fault"] = fault if isinstance(fault, Fault) else _fault(fault)
-        answer = refusal(request.scope["fault"])
-        if isinstance(fault, HTTPException):
-            answer.headers.update(fault.headers or {})
-        return answer
+    async def respond(request: Request, error: Exception) -> JSONResponse:
+        # The guard reads it from here, for metrics, logs and the count of rejections.
+        fault = request.scope["fault"] = error if isinstance(error, Fault) else _fault(error)
+        response = refusal(fault)
+        if isinstance(error, HTTPException):
+            response.headers.update(error.headers or {})
+        return response
 
-    application.add_exception_handler(Fault, told)
-    application.add_exception_handler(RequestValidationError, told)
-    application.add_exception_handler(HTTPException, told)
-    application.add_exception_handler(Exception, told)
+    for kind in (Fault, RequestValidationError, HTTPException, Exception):
+        application.add_exception_handler(kind, respond)
 
 
-def _fault(fault: Exception) -> Fault:
-    """What the framework says, in our words."""
-    if isinstance(fault, RequestValidationError):
-        return validation_fault(fault)
-    if not isinstance(fault, HTTPException):
+def _fault(error: Exception) -> Fault:
+    """An error of the framework as a fault, with our message instead of the framework's."""
+    if isinstance(error, RequestValidationError):
+        return validation_fault(error)
+    if not isinstance(error, HTTPException):
         return Fault("internal")
-    status = fault.status_code
-    code = BY_STATUS.get(status, "invalid-request")
+    status = error.status_code
+    code = CODE_BY_STATUS.get(status, "invalid-request")
     message = "The body is not JSON." if status == 400 else CAUSES[code][1]
     return Fault(code, message, status=status)
 
 
 def responses(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """What a route's description says of its refusals.
+    """The refusals of a route, for its OpenAPI description.
 
     >>> list(responses("ticket-used"))
     [409]
     """
-    from unpoison.collector.http.models import ErrorBody
-
-    found: dict[int | str, dict[str, Any]] = {}
+    described: dict[int | str, dict[str, Any]] = {}
     if "invalid-request" in codes:
-        found[400] = {"model": ErrorBody, "description": "invalid-request (no JSON)"}
-        codes += OF_BODIES
+        described[400] = {"model": ErrorBody, "description": "invalid-request (no JSON)"}
+        codes += BODY_CODES
     for code in codes:
         status = CAUSES[code][0]
-        known = found.get(status, {}).get("description", "")
-        text = f"{known}, {code}" if known else code
-        found[status] = {"model": ErrorBody, "description": text}
-    return found
+        others = described.get(status, {}).get("description", "")
+        text = f"{others}, {code}" if others else code
+        described[status] = {"model": ErrorBody, "description": text}
+    return described

@@ -1,56 +1,39 @@
-"""What every request passes: limits on its body, one log line, one measurement, safe headers."""
+"""The guard: what every request passes before and after the routes.
+
+Limits on its body, default headers, one metric, one log line; and any exception becomes a response.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from unpoison.collector.faults import Fault
+from unpoison.collector.http.errors import closing_response
+from unpoison.collector.http.request_body import BodyMemory, Message, Receive, RequestBody
+from unpoison.collector.http.security_headers import default_headers
 from unpoison.collector.service.collector import Collector
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
-
-SMALL, LARGE = 2**20, 2**23
-IN_FLIGHT = 2**26
-"""Bytes of bodies that may be held at once, over all requests."""
-LITTLE = 2**14
-"""Bodies of this size always find room: devices report while gateways wait."""
-SLOWEST = 2**16
-"""Bytes a second that a long body must keep up."""
-LARGE_PATH = "/batch"
-CONTENT_SECURITY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
-)
-HEADERS = {
-    b"content-security-policy": CONTENT_SECURITY.encode(),
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cache-control": b"no-store",
-}
-REVALIDATED = {b"cache-control": b"no-cache"}
-"""For files, which the browser may keep as long as it asks whether they are still the same."""
-FILES = ("/static/", "/client.js")
+LOGGED_FRAMES = 4
+"""Innermost frames that a log line names: enough to find the line, and no more."""
 log = logging.getLogger("unpoison.collector")
 
 
 class Guard:
-    """An ASGI application around another one.
+    """ASGI middleware around the whole application.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    It is written against ASGI itself: framework middleware would cost every request more.
+
+    >>> import asyncio
     >>> from unpoison.collector.settings import Settings
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> async def silent(scope, receive, send) -> None: ...
-    >>> with scratch_database() as database:
+    >>> with temporary_database() as database:
     ...     guard = Guard(silent, Collector(Settings.load(), database, ["a key"]))
     >>> asyncio.run(guard({"type": "lifespan"}, None, None))
     """
@@ -59,120 +42,64 @@ class Guard:
         self.application = application
         self.collector = collector
         self.settings = collector.settings
-        self.in_flight = 0
+        self.body_memory = BodyMemory()
         self.requests = 0
+        """Requests that are being served."""
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Serve one request; whatever goes wrong inside ends here."""
+        """Serve one request; no exception leaves this function."""
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
-        answer = _Answer(send, self._headers(scope))
+        response = _Response(send, self._default_headers(scope))
         started = time.perf_counter()
-        body = _Body(self)
+        body = RequestBody(self.body_memory)
         self.requests += 1
         try:
             if self.requests > self.settings.connections:
                 raise Fault("unavailable", "Too many requests at once: try again later.")
-            await self._fill(body, scope, receive)
-            await self.application(scope, body.replayed(receive), answer)
+            await body.read(scope, receive, self.settings.request_seconds)
+            await self.application(scope, body.replayed(receive), response)
         except Fault as fault:
             scope["fault"] = fault
-            await answer.refuse(fault)
+            await response.refuse(fault)
         except Exception as fault:
+            # Class and place, but no message: it may quote what the client sent.
             log.error(
                 "internal fault", extra={"fault": type(fault).__name__, "where": _where(fault)}
             )
             scope["fault"] = Fault("internal")
-            await answer.refuse(scope["fault"])
+            await response.refuse(scope["fault"])
         finally:
             self.requests -= 1
             body.release()
-            self._tell(scope, answer, time.perf_counter() - started)
+            self._record(scope, response, time.perf_counter() - started)
 
-    def _headers(self, scope: Any) -> dict[bytes, bytes]:
-        """The headers that an answer has unless it has its own."""
-        headers = HEADERS | REVALIDATED if scope["path"].startswith(FILES) else HEADERS
-        if not self.settings.allowed_origins:
-            return headers
-        origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
-        if origin not in self.settings.allowed_origins:
-            return headers
-        allowed = {b"access-control-allow-origin": origin.encode("latin-1"), b"vary": b"Origin"}
-        return headers | allowed
+    def _default_headers(self, scope: Any) -> dict[bytes, bytes]:
+        origins = self.settings.allowed_origins
+        origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1") if origins else ""
+        return default_headers(scope["path"], origin, origins)
 
-    async def _fill(self, body: _Body, scope: Any, receive: Receive) -> None:
-        """The whole body, if it is not too large, too slow, or of another kind."""
-        headers = dict(scope["headers"])
-        limit = LARGE if scope["path"].endswith(LARGE_PATH) else SMALL
-        promised = headers.get(b"content-length", b"0")
-        if not promised.isdigit() or int(promised) > limit:
-            raise Fault("too-large")
-        deadline = time.monotonic() + self.settings.request_seconds
-        more = scope["method"] not in ("GET", "HEAD", "OPTIONS")
-        while more:
-            left = deadline + body.size / SLOWEST - time.monotonic()
-            message = await _within(left, receive)
-            if message["type"] == "http.disconnect":
-                raise Fault("too-slow", "The request ended before its body.")
-            body.add(message.get("body", b""), limit)
-            more = message.get("more_body", False)
-        if body.size and not _is_json(headers.get(b"content-type", b"")):
-            raise Fault("unsupported-media-type")
-
-    def _tell(self, scope: Any, answer: _Answer, seconds: float) -> None:
+    def _record(self, scope: Any, response: _Response, seconds: float) -> None:
+        """Count, measure and log a request that is done."""
+        # The route's pattern: paths would make a metric of each campaign, or of any nonsense.
         route = getattr(scope.get("route"), "path", "unknown")
-        self.collector.metrics.requests.labels(route, str(answer.status)).observe(seconds)
+        self.collector.metrics.requests.labels(route, str(response.status)).observe(seconds)
         fault: Fault | None = scope.get("fault")
-        campaign = str(scope.get("path_params", {}).get("campaign", ""))
         if fault is not None:
-            self.collector.reject(campaign, fault)
-        level = logging.DEBUG if answer.status < 400 else logging.INFO
+            self.collector.reject(str(scope.get("path_params", {}).get("campaign", "")), fault)
+        level = logging.DEBUG if response.status < 400 else logging.INFO
         if log.isEnabledFor(level):
-            told = {"method": scope["method"], "route": route, "status": answer.status}
-            more = {} if fault is None else {"cause": fault.code}
-            log.log(
-                level, "request", extra={**told, **more, "milliseconds": round(1000 * seconds, 1)}
-            )
+            fields: dict[str, Any] = {"method": scope["method"], "route": route}
+            fields["status"] = response.status
+            if fault is not None:
+                fields["cause"] = fault.code
+            fields["milliseconds"] = round(1000 * seconds, 1)
+            log.log(level, "request", extra=fields)
 
 
-class _Body:
-    """A body as it comes, in parts that are joined once."""
-
-    def __init__(self, guard: Guard) -> None:
-        self.guard = guard
-        self.parts: list[bytes] = []
-        self.size = self.held = 0
-
-    def add(self, part: bytes, limit: int) -> None:
-        """Keep a part, if there is room."""
-        self.size += len(part)
-        if self.size > limit:
-            raise Fault("too-large")
-        if self.size > LITTLE and self.guard.in_flight + len(part) > IN_FLIGHT:
-            raise Fault("unavailable", "Too many large requests at once: try again later.")
-        self.guard.in_flight += len(part)
-        self.held += len(part)
-        self.parts.append(part)
-
-    def release(self) -> None:
-        """Give the room back."""
-        self.guard.in_flight -= self.held
-
-    def replayed(self, receive: Receive) -> Receive:
-        """The body in one piece, then whatever comes."""
-        whole = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        self.parts.clear()
-        waiting = [{"type": "http.request", "body": whole, "more_body": False}]
-
-        async def replay() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        return replay
-
-
-class _Answer:
-    """The way back: adds headers, and remembers whether something was said."""
+class _Response:
+    """A `send` that adds default headers, and remembers whether a response has begun."""
 
     def __init__(self, send: Send, headers: dict[bytes, bytes]) -> None:
         self.send, self.headers = send, headers
@@ -181,50 +108,25 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = {name for name, _ in message.get("headers", [])}
-            more = [(name, text) for name, text in self.headers.items() if name not in own]
-            message = {**message, "headers": [*message.get("headers", []), *more]}
+            own_headers = message.get("headers", [])
+            own_names = {name for name, _ in own_headers}
+            defaults = [item for item in self.headers.items() if item[0] not in own_names]
+            message = {**message, "headers": [*own_headers, *defaults]}
         await self.send(message)
 
     async def refuse(self, fault: Fault) -> None:
-        """Say no, unless an answer has begun; the connection ends, for its body may not have."""
+        """Send a refusal, unless a response has begun, and close the connection.
+
+        The body may not have been read to its end, so what follows on it is no request.
+        """
         if self.status:
             return
-        headers, body = last_words(fault)
+        headers, body = closing_response(fault)
         await self({"type": "http.response.start", "status": fault.status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
 
-def last_words(fault: Fault) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """The headers and the body of a refusal after which the connection ends.
-
-    >>> headers, body = last_words(Fault("too-slow"))
-    >>> dict(headers)[b"connection"], json.loads(body)["error"]["code"]
-    (b'close', 'too-slow')
-    """
-    body = json.dumps(fault.body()).encode()
-    head = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "connection": "close",
-        **{name.lower(): text for name, text in fault.headers.items()},
-    }
-    return [(name.encode(), text.encode()) for name, text in head.items()], body
-
-
-async def _within(seconds: float, receive: Receive) -> Message:
-    try:
-        async with asyncio.timeout(max(0.0, seconds)):
-            return await receive()
-    except TimeoutError:
-        raise Fault("too-slow") from None
-
-
-def _is_json(content_type: bytes) -> bool:
-    return content_type.partition(b";")[0].strip().lower() == b"application/json"
-
-
 def _where(fault: BaseException) -> str:
-    """The place in our code, without what was at work there."""
-    frames = traceback.extract_tb(fault.__traceback__)
-    return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-4:]))
+    """The innermost functions and line numbers of a traceback, without any values."""
+    frames = traceback.extract_tb(fault.__traceback__)[-LOGGED_FRAMES:]
+    return " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers: unknown keys are errors, and no number is guessed from text."""
+"""Models of request and response bodies: unknown keys are errors, types are not converted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field, StrictBool, StrictInt
 
-from unpoison.collector.campaigns.campaigns import DEFAULT_MIN_USERS
+from unpoison.collector.campaigns.campaign import DEFAULT_MIN_USERS
 
 Device = Annotated[
     str,
@@ -16,16 +16,22 @@ Device = Annotated[
         description="32 random bytes as hex digits, made by the device for this campaign alone.",
     ),
 ]
-TicketText = Annotated[str, Field(min_length=1, max_length=1024, description="As it was given.")]
+TicketText = Annotated[str, Field(min_length=1, max_length=1024, description="As it was issued.")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 End = Annotated[AwareDatetime, Field(lt=datetime(9999, 1, 1, tzinfo=UTC))]
 MOST_VALUES = 2**16
+"""Of a submission: two groups of the most reports that a plan may ask for (the baseline)."""
 MOST_SUBMISSIONS = 10_000
+"""Of a batch: what the writer commits in one transaction in well under its time limit."""
 MOST_INVITES = 100_000
+"""Of a request: about 4 MB of codes in the response."""
 
 
 class Body(BaseModel):
-    """What every body shares. Lists stop at their first fault: a body could have millions.
+    """The base of all request bodies.
+
+    Lists of values stop at their first error (`FailFast`): a body could have a million of them.
+
 
     >>> Body.model_config["extra"]
     'forbid'
@@ -33,10 +39,11 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     most_keys: ClassVar[int] = 100
+    """Keys beyond which a body is refused unparsed; devices' bodies have three."""
 
 
 class EnrolBody(Body):
-    """A device asks for its ticket.
+    """A device's request for its ticket.
 
     >>> EnrolBody(device="ab" * 32).tier
     0
@@ -48,7 +55,7 @@ class EnrolBody(Body):
 
 
 class SubmissionBody(Body):
-    """A ticket's reports: cell numbers, group after group.
+    """The reports of a ticket: cell numbers, group after group.
 
     >>> SubmissionBody(ticket="t", device="ab" * 32, values=[3]).values
     [3]
@@ -60,7 +67,7 @@ class SubmissionBody(Body):
 
 
 class BatchBody(Body):
-    """Submissions that a gateway has gathered.
+    """Submissions that a gateway has collected.
 
     >>> BatchBody(submissions=[]).submissions
     []
@@ -86,7 +93,7 @@ class CampaignBody(Body):
 
 
 class ExtendBody(Body):
-    """When a campaign is to end; null for never.
+    """The new end of a campaign; null for none.
 
     >>> ExtendBody(closes_at=None).closes_at
     """
@@ -117,7 +124,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """The one shape of all errors.
+    """The body of all errors.
 
     >>> ErrorBody(error=ErrorDetail(code="not-found", message="…")).error.code
     'not-found'
@@ -127,7 +134,7 @@ class ErrorBody(BaseModel):
 
 
 class GroupPart(BaseModel):
-    """A group that a ticket is for.
+    """A group in which a ticket's device reports, and how often.
 
     >>> GroupPart(group=2, reports=4).reports
     4
@@ -138,7 +145,7 @@ class GroupPart(BaseModel):
 
 
 class TicketAnswer(BaseModel):
-    """A ticket with what it says.
+    """A ticket, and what it says.
 
     >>> sorted(TicketAnswer.model_fields)[:2]
     ['campaign', 'expires_at']
@@ -174,7 +181,7 @@ class Refused(BaseModel):
 
 
 class BatchAnswer(BaseModel):
-    """One result a submission, in their order.
+    """One result for each submission, in their order.
 
     >>> BatchAnswer(results=[Accepted()]).results[0].status
     'accepted'
@@ -212,7 +219,7 @@ class OperatorCampaign(CampaignAnswer):
 
 
 class Invites(BaseModel):
-    """Codes that are shown once.
+    """Codes of new invites, which cannot be read again.
 
     >>> Invites(invites=["…"]).invites
     ['…']

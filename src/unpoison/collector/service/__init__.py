@@ -1,1 +1,1 @@
-"""The collector without its network: one server process, and what it does by itself."""
+"""One server process without its network: the Collector, its periodic jobs and its limits."""

@@ -1,53 +1,64 @@
-"""The collector without its network: campaigns, enrolment, submissions, estimates."""
+"""The Collector: what one server process holds, and what it does for devices and operators."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from unpoison.collector.campaigns import status as history
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns
-from unpoison.collector.campaigns.counters import count_rejections
-from unpoison.collector.campaigns.enrolment import Enrol, Seat, enrol_all
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
+from unpoison.collector.campaigns.enrolment import EnrolmentRequest, IssuedTicket, enrol_all
+from unpoison.collector.campaigns.estimate_history import store_estimate
 from unpoison.collector.campaigns.locks import lock_campaigns
+from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import Submission, submit_all
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_mark
+from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_hash
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id, is_one_of
 from unpoison.collector.faults import Fault
-from unpoison.collector.service.estimates import Analyst, Question
-from unpoison.collector.service.housekeeping import Housekeeper
+from unpoison.collector.service.estimates import CampaignEstimator, EstimateRequest
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.service.rate_limits import RateLimit
+from unpoison.collector.service.rejections import RejectionCounter
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database
 from unpoison.collector.storage.operator_tokens import operator_hashes
-from unpoison.collector.storage.read_cache import Recent
+from unpoison.collector.storage.read_cache import ReadCache
 from unpoison.collector.storage.writer import Batching, Writer
 from unpoison.summary import Summary
 
-FEW = 64
-"""Submissions that are checked on the spot; more are checked beside the event loop."""
+CHECKED_INLINE = 64
+"""Submissions of one request that are checked on the event loop. Checking more of them would hold
+up all other requests; a thread, which takes longer to start than a few checks, does it then."""
 Result = TypeVar("Result")
-Given = tuple[str, str, Sequence[int]]
-"""A submission as it came: ticket, device, values."""
+
+
+class ReceivedSubmission(NamedTuple):
+    """A submission as it came over the network, unchecked.
+
+    >>> ReceivedSubmission("ticket", "device", [3]).values
+    [3]
+    """
+
+    ticket: str
+    device: str
+    values: Sequence[int]
 
 
 class Collector:
-    """Everything that one server process holds.
+    """One server process without its network and its periodic jobs (`Housekeeper`).
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> async def campaigns() -> list:
-    ...     with scratch_database() as database:
+    ...     with temporary_database() as database:
     ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
-    ...             return await collector.recent.read(Campaigns.all)
+    ...             return await collector.read_cache.read(Campaigns.all)
     >>> asyncio.run(campaigns())
     []
     """
@@ -65,65 +76,66 @@ class Collector:
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
         observe = self.metrics.committed
-        self.writer = Writer(database, self.clock, batching, observe, _lock)
+        self.writer = Writer(database, self.clock, batching, observe, _lock_all_campaigns)
         self.metrics.watch_queue(lambda: self.writer.waiting)
-        self.analyst = Analyst(self.metrics.estimated)
-        self.recent = Recent(database, self.clock)
-        self.enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
-        self.guesses = RateLimit(settings.guesses_per_minute, 60, self.clock)
+        self.estimator = CampaignEstimator(self.metrics.estimated)
+        self.read_cache = ReadCache(database, self.clock)
+        self.rejections = RejectionCounter()
+        self.open_enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
+        self.wrong_invites = RateLimit(settings.guesses_per_minute, 60, self.clock)
         self.wrong_tokens = RateLimit(settings.guesses_per_minute, 60, self.clock)
-        self.one_large_body = asyncio.Lock()
-        self.rejected: Counter[tuple[str, str]] = Counter()
-        self.written: dict[str, str] = {}
+        self.large_body_parsing = asyncio.Lock()
+        """Large bodies are parsed one at a time: parsed, they take many times their size."""
+        self.stored_estimates: dict[str, str] = {}
+        """The last estimate that was stored for the page, by campaign."""
         self.stack = AsyncExitStack()
 
     async def __aenter__(self) -> Collector:
         await self.stack.enter_async_context(self.writer)
         self.stack.push_async_callback(self._write_last_rejections)
-        self.stack.callback(self.analyst.close)
-        await self.stack.enter_async_context(Housekeeper(self))
+        self.stack.callback(self.estimator.close)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what waits, and stop."""
+        """Stop in the reverse order: the writer last, so that all that is queued is committed."""
         await self.stack.aclose()
 
     async def _write_last_rejections(self) -> None:
-        """Before the end; a database that does not answer is not waited for again."""
+        # A database that did not answer before is not waited for once more.
         if not self.writer.failing:
             with suppress(Fault):
-                await self.write_rejections()
+                await self.rejections.write(self.writer)
 
     async def is_operator(self, token: str) -> bool:
         """Whether a token is one of the operators'."""
-        hashes = await self.recent.get("operators", operator_hashes)
-        given = self.settings.operator_token
-        extra = [] if given is None else [hashed(given.get_secret_value())]
-        return is_one_of(token, [*hashes, *extra])
+        hashes = await self.read_cache.get("operators", operator_hashes)
+        setting = self.settings.operator_token
+        from_settings = [] if setting is None else [hashed(setting.get_secret_value())]
+        return is_one_of(token, [*hashes, *from_settings])
 
     async def campaign(self, campaign: str) -> Campaign:
-        """A campaign as it was at most a second ago; transactions look again."""
+        """A campaign as it was at most a second ago; transactions read it again."""
         if is_campaign_id(campaign):
-            found = await self.recent.get(
+            cached = await self.read_cache.get(
                 f"campaign {campaign}", lambda connection: Campaigns.find(connection, campaign)
             )
-            if found is not None:
-                return found
-        raise Fault("not-found", "There is no such campaign.")
+            if cached is not None:
+                return cached
+        raise no_such_campaign()
 
     async def status(self, campaign: str) -> dict[str, Any]:
-        """What the page shows."""
-        found = await self.campaign(campaign)
-        return await self.recent.get(
-            f"status {campaign}", lambda connection: history.status(connection, found)
+        """What the page shows of a campaign."""
+        cached = await self.campaign(campaign)
+        return await self.read_cache.get(
+            f"status {campaign}", lambda connection: status(connection, cached)
         )
 
     async def change(self, function: Callable[[Connection], Result]) -> Result:
-        """A change that an operator makes."""
+        """Make a change for an operator, who sees it in the next response."""
         try:
             return await self.writer.call(function)
         finally:
-            self.recent.forget()
+            self.read_cache.clear()
 
     async def enrol(
         self, campaign: Campaign, device: str, tier: int, invite: str | None
@@ -132,88 +144,82 @@ class Collector:
         if not 0 <= tier < len(campaign.plan.all_tiers):
             raise Fault("unknown-tier", field="tier")
         code = None if invite is None else hashed(invite)
-        request = Enrol(campaign, device_mark(device), tier, code)
-        seat: Seat | Fault = (await self.writer.apply(enrol_all, [request]))[0]
-        if isinstance(seat, Fault):
-            raise seat
+        request = EnrolmentRequest(campaign, device_hash(device), tier, code)
+        issued: IssuedTicket | Fault = (await self.writer.apply(enrol_all, [request]))[0]
+        if isinstance(issued, Fault):
+            raise issued
         self.metrics.enrolments.inc()
-        return self._ticket(campaign, seat)
+        return self._signed_ticket(campaign, issued)
 
-    def _ticket(self, campaign: Campaign, seat: Seat) -> dict[str, Any]:
+    def _signed_ticket(self, campaign: Campaign, issued: IssuedTicket) -> dict[str, Any]:
         lifetime = int(self.settings.ticket_days * DAY)
-        expires_at = seat.expires_at(lifetime, self.clock.now())
-        ticket = Ticket(campaign.id, seat.number, seat.group, seat.device, expires_at)
+        expires_at = issued.expires_at(lifetime, self.clock.now())
+        ticket = Ticket(campaign.id, issued.number, issued.group, issued.device, expires_at)
         return {
             "ticket": self.signer.sign(ticket),
             "campaign": campaign.id,
             "fingerprint": campaign.plan.fingerprint,
-            "tier": campaign.plan.tier_of(seat.group),
+            "tier": campaign.plan.tier_of(issued.group),
             "groups": [
                 {"group": group, "reports": campaign.reports[group]}
-                for group in campaign.groups_with(seat.group)
+                for group in campaign.plan.groups_of_user(issued.group)
             ],
             "expires_at": iso(expires_at),
         }
 
-    async def submit(self, campaign: Campaign, given: Sequence[Given]) -> list[Fault | None]:
-        """Submissions, each counted (None) or refused for itself."""
-        check = partial(self._all_checked, campaign, given, self.clock.now())
-        checked = check() if len(given) <= FEW else await asyncio.to_thread(check)
-        valid = [each for each in checked if isinstance(each, Submission)]
-        results = iter(await self.writer.apply(submit_all, valid) if valid else [])
-        told = [next(results) if isinstance(each, Submission) else each for each in checked]
-        self.metrics.accepted.inc(sum(each is None for each in told))
-        return told
+    async def submit(
+        self, campaign: Campaign, received: Sequence[ReceivedSubmission]
+    ) -> list[Fault | None]:
+        """Check, store and count submissions; None for each that was counted, else why not."""
+        check = partial(self._check_all, campaign, received, self.clock.now())
+        checked = check() if len(received) <= CHECKED_INLINE else await asyncio.to_thread(check)
+        valid = [outcome for outcome in checked if isinstance(outcome, Submission)]
+        stored = iter(await self.writer.apply(submit_all, valid) if valid else [])
+        faults = [
+            next(stored) if isinstance(outcome, Submission) else outcome for outcome in checked
+        ]
+        self.metrics.accepted.inc(faults.count(None))
+        return faults
 
-    def _all_checked(
-        self, campaign: Campaign, given: Sequence[Given], now: int
+    def _check_all(
+        self, campaign: Campaign, received: Sequence[ReceivedSubmission], now: int
     ) -> list[Submission | Fault]:
-        return [self._checked(campaign, each, now) for each in given]
+        return [self._check(campaign, submission, now) for submission in received]
 
-    def _checked(self, campaign: Campaign, given: Given, now: int) -> Submission | Fault:
-        text, device, values = given
+    def _check(
+        self, campaign: Campaign, received: ReceivedSubmission, now: int
+    ) -> Submission | Fault:
         try:
-            ticket = self.signer.read(text)
-            ticket.check(campaign.id, device)
-            return Submission.checked(campaign, ticket, device, values, now)
+            ticket = self.signer.read(received.ticket)
+            ticket.check(campaign.id, received.device)
+            return Submission.checked(campaign, ticket, received.device, received.values, now)
         except Fault as fault:
             return fault
 
     async def summary(self, campaign: Campaign) -> Summary:
         """All counts of a campaign."""
-        return await self.recent.read(lambda connection: Tallies.summary(connection, campaign))
+        return await self.read_cache.read(lambda connection: Tallies.summary(connection, campaign))
 
-    async def estimate(self, campaign: Campaign, question: Question | None = None) -> str:
-        """The Estimate as JSON; the usual ones are written down for the page."""
-        usual = Question.of(campaign.plan)
+    async def estimate(self, campaign: Campaign, request: EstimateRequest | None = None) -> str:
+        """The Estimate as JSON; those by the default method are stored for the page's chart."""
+        default = EstimateRequest.of(campaign.plan)
         summary = await self.summary(campaign)
-        text = await self.analyst.answer(campaign, summary, question or usual)
-        if question in (None, usual) and self.written.get(campaign.id) is not text:
+        text = await self.estimator.estimate(campaign, summary, request or default)
+        # A cached estimate is the same object as when it was stored, and not stored again.
+        if request in (None, default) and self.stored_estimates.get(campaign.id) is not text:
             with suppress(Fault):
                 now = self.clock.now()
-                keep = partial(history.keep_estimate, campaign=campaign.id, text=text, now=now)
-                await self.writer.call(keep)
-                self.written[campaign.id] = text
+                store = partial(store_estimate, campaign=campaign.id, text=text, now=now)
+                await self.writer.call(store)
+                self.stored_estimates[campaign.id] = text
         return text
 
     def reject(self, campaign: str, fault: Fault) -> None:
-        """Count a refusal, by its cause; a campaign's name may be whatever somebody asked for."""
+        """Count a refusal; `campaign` is whatever the request had in its place."""
         self.metrics.rejected.labels(fault.code).inc()
-        if is_campaign_id(campaign):
-            self.rejected[campaign, fault.code] += 1
-
-    async def write_rejections(self) -> None:
-        """Write down what was refused since the last time."""
-        found, self.rejected = self.rejected, Counter()
-        rows = [(campaign, cause, number) for (campaign, cause), number in found.items()]
-        try:
-            if rows:
-                await self.writer.call(partial(count_rejections, found=rows))
-        except Fault:
-            self.rejected.update(found)
-            raise
+        self.rejections.count(campaign, fault.code)
 
 
-def _lock(connection: Connection, requests: Sequence[Any]) -> None:
-    """A transaction begins with the locks of all campaigns that it is about."""
+def _lock_all_campaigns(connection: Connection, requests: Sequence[Any]) -> None:
+    """Lock all campaigns that a transaction is about before it handles the first request."""
     lock_campaigns(connection, [request.campaign.id for request in requests])

@@ -1,45 +1,45 @@
-"""Estimates of campaigns: made in a process of their own, kept until counts change."""
+"""Estimates of campaigns: made in a worker process, and cached until counts change."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
-from unpoison.collector.campaigns.campaigns import Campaign, parsed_plan
+from unpoison.collector.campaigns.campaign import Campaign, parsed_plan
 from unpoison.collector.campaigns.tallies import summary_of_counts
 from unpoison.collector.faults import Fault
+from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 from unpoison.errors import InvalidParameter, UnpoisonError
 from unpoison.estimate.methods import default_method, estimate_summary, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.summary import Summary
 
-KEPT = 64
-MOST_QUESTIONS = 8
-POLITENESS = 10
-"""Reports are answered first: an estimate can wait, a device gives up."""
-MOST_SECONDS = 120.0
+CACHED_ESTIMATES = 64
+"""Estimates kept as JSON; one with histograms of all groups takes tens of kilobytes."""
+MOST_PENDING = 8
+"""Estimates that may be made or wait at once. They take turns, so beyond this a caller is refused
+at once and not left to wait behind all others."""
+TIMEOUT_SECONDS = 120.0
+"""After this long an estimate is given up: a method's parameters can make it endless."""
 Observe = Callable[[float], None]
+"""Hears how many seconds each estimate took."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """Which estimate is wanted, in full, so that one question has one spelling.
+class EstimateRequest:
+    """Which estimate is wanted: defaults filled in, names canonical, so that equals compare equal.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("piecewise-integer", low=0, high=1)
-    >>> Question.of(plan) == Question.of(plan, "joint", "mean"), Question.of(plan, "emf*").method
-    (True, 'emf-star')
+    >>> EstimateRequest.of(plan) == EstimateRequest.of(plan, "joint", "mean")
+    True
+    >>> EstimateRequest.of(plan, "emf*").method
+    'emf-star'
     """
 
     method: str
@@ -53,134 +53,120 @@ class Question:
         method: str | None = None,
         statistic: str | None = None,
         post_processing: str | None = None,
-    ) -> Question:
-        """What was asked, if there is such a method and the plan can answer it."""
+    ) -> EstimateRequest:
+        """Check a request's parameters against the methods there are, and against the plan."""
         try:
-            asked = Statistic.of(plan, statistic, post_processing)
-            chosen = find_method(method or default_method(plan)).name
+            wanted = Statistic.of(plan, statistic, post_processing)
+            method = find_method(method or default_method(plan)).name
         except InvalidParameter as fault:
             raise Fault("invalid-request", f"No estimate: {fault}.", fault.parameter) from None
-        return cls(chosen, asked.name, asked.post_processing if plan.categorical else None)
+        return cls(method, wanted.name, wanted.post_processing if plan.categorical else None)
 
     @property
     def costly(self) -> bool:
-        """Whether whoever asks has a say in how long the answer takes."""
+        """Whether the method has parameters, by which a caller can make it arbitrarily slow."""
         return ":" in self.method
 
 
-def answered(plan_json: str, counts: Any, question: Question) -> str:
-    """The Estimate of counts as JSON: what the other process does.
+def estimate_json(plan_json: str, counts: Any, request: EstimateRequest) -> str:
+    """Estimate counts; returns the Estimate as JSON. This runs in the worker process.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
-    >>> answered(plan.to_json(), run.summary.counts, Question("ostrich", "mean"))[:21]
+    >>> estimate_json(plan.to_json(), run.summary.counts, EstimateRequest("ostrich", "mean"))[:21]
     '{"method": "ostrich",'
     """
     summary = summary_of_counts(parsed_plan(plan_json), counts)
     return estimate_summary(
         summary,
-        question.method,
-        statistic=question.statistic,
-        post_processing=question.post_processing,
+        request.method,
+        statistic=request.statistic,
+        post_processing=request.post_processing,
     ).to_json()
 
 
-class Analyst:
-    """Answers questions, one at a time; equal questions about equal counts are answered once.
+class CampaignEstimator:
+    """Makes estimates one at a time; equal requests about equal counts are estimated once.
 
-    >>> Analyst().answers
+    >>> CampaignEstimator().cache
     OrderedDict()
     """
 
     def __init__(self, observe: Observe | None = None) -> None:
         self.observe: Observe = observe or (lambda seconds: None)
-        self.answers: OrderedDict[tuple[str, int, Question], str] = OrderedDict()
-        self.running: dict[tuple[str, Question], asyncio.Task[str]] = {}
-        self.turn = asyncio.Lock()
-        self.pool: ProcessPoolExecutor | None = None
+        self.cache: OrderedDict[tuple[str, int, EstimateRequest], str] = OrderedDict()
+        """Estimates by campaign, number of reports and request; the oldest use comes first.
 
-    async def answer(self, campaign: Campaign, summary: Summary, question: Question) -> str:
-        """The Estimate as JSON; a question that is being answered for fewer reports is joined."""
+        Counts of a campaign only grow, so the number of reports identifies them."""
+        self.pending: dict[tuple[str, EstimateRequest], asyncio.Task[str]] = {}
+        self.turn = asyncio.Lock()
+        self.worker: WorkerProcess | None = None
+
+    async def estimate(self, campaign: Campaign, summary: Summary, request: EstimateRequest) -> str:
+        """The Estimate as JSON: from the cache, or made now.
+
+        While one is being made, later callers get it too, even if more reports have come since:
+        a campaign that grows all the time would otherwise never be done.
+        """
         users = int(summary.total_users)
         if users < campaign.min_users:
             message = f"{users} users have reported; estimates begin at {campaign.min_users}."
             raise Fault("not-enough-users", message)
-        key = (campaign.id, int(summary.counts.sum()), question)
-        if key in self.answers:
-            self.answers.move_to_end(key)
-            return self.answers[key]
-        task = self.running.get((campaign.id, question))
+        key = (campaign.id, int(summary.counts.sum()), request)
+        if key in self.cache:
+            self.cache.move_to_end(key)
+            return self.cache[key]
+        task = self.pending.get((campaign.id, request))
         if task is None:
-            if len(self.running) >= MOST_QUESTIONS:
+            if len(self.pending) >= MOST_PENDING:
                 raise Fault("unavailable", "Too many estimates are being made: try again later.")
-            task = asyncio.create_task(self._made(campaign, summary, question))
-            self.running[campaign.id, question] = task
-            task.add_done_callback(lambda made: self._ended(made, campaign.id, question))
+            task = asyncio.create_task(self._make(campaign, summary, request))
+            self.pending[campaign.id, request] = task
+            task.add_done_callback(lambda done: self._forget_pending(done, campaign.id, request))
+        # Shielded: a caller who disconnects must not cancel the estimate of the others.
         return await asyncio.shield(task)
 
-    def _ended(self, task: asyncio.Task[str], campaign: str, question: Question) -> None:
-        """A fault that nobody waits for any more is no fault: it must not be logged as one."""
-        self.running.pop((campaign, question), None)
+    def _forget_pending(
+        self, task: asyncio.Task[str], campaign: str, request: EstimateRequest
+    ) -> None:
+        self.pending.pop((campaign, request), None)
+        # Its exception is looked at, else asyncio logs it if all callers have disconnected.
         if not task.cancelled():
             task.exception()
 
-    async def _made(self, campaign: Campaign, summary: Summary, question: Question) -> str:
+    async def _make(self, campaign: Campaign, summary: Summary, request: EstimateRequest) -> str:
         async with self.turn:
             started = time.monotonic()
-            text = await self._from_process(campaign, summary, question)
+            text = await self._from_worker(campaign, summary, request)
             self.observe(time.monotonic() - started)
-        self.answers[campaign.id, int(summary.counts.sum()), question] = text
-        if len(self.answers) > KEPT:
-            self.answers.popitem(last=False)
+        self.cache[campaign.id, int(summary.counts.sum()), request] = text
+        if len(self.cache) > CACHED_ESTIMATES:
+            self.cache.popitem(last=False)
         return text
 
-    async def _from_process(self, campaign: Campaign, summary: Summary, question: Question) -> str:
-        """The answer; a process that takes too long, or has died, is replaced by another."""
-        loop = asyncio.get_running_loop()
+    async def _from_worker(
+        self, campaign: Campaign, summary: Summary, request: EstimateRequest
+    ) -> str:
+        """Estimate in the worker process; one that takes too long or has died is replaced."""
+        worker = self.worker = self.worker or WorkerProcess()
         try:
-            async with asyncio.timeout(MOST_SECONDS):
-                return await loop.run_in_executor(
-                    self._process(), answered, campaign.plan_json, summary.counts, question
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await asyncio.to_thread(
+                    worker.run, estimate_json, campaign.plan_json, summary.counts, request
                 )
-        except (TimeoutError, BrokenProcessPool):
-            await asyncio.to_thread(self._end_process)
+        except (TimeoutError, WorkerEnded):
+            self.worker = None
+            await asyncio.to_thread(worker.end)
             raise Fault("unavailable", "The estimate was interrupted: ask again.") from None
         except UnpoisonError as fault:
             raise Fault("invalid-request", f"No estimate: {fault}.") from None
 
-    def _process(self) -> ProcessPoolExecutor:
-        """Started when it is first needed, afresh if it has died."""
-        if self.pool is None:
-            context = multiprocessing.get_context("spawn")
-            self.pool = ProcessPoolExecutor(1, mp_context=context, initializer=_follow_server)
-        return self.pool
-
     def close(self) -> None:
-        """Stop; estimates that are being made or waited for are given up."""
-        for task in self.running.values():
+        """Stop; estimates that are pending are given up."""
+        for task in self.pending.values():
             task.cancel()
-        self._end_process()
-
-    def _end_process(self) -> None:
-        if self.pool is not None:
-            for process in list((self.pool._processes or {}).values()):
-                process.terminate()
-            self.pool.shutdown(wait=True, cancel_futures=True)
-            self.pool = None
-
-
-def _follow_server() -> None:
-    """Whoever presses Ctrl-C means the server, which then stops us; if it is killed, we end too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "nice"):
-        os.nice(POLITENESS)
-    threading.Thread(target=_end_with_server, daemon=True).start()
-
-
-def _end_with_server() -> None:
-    server = multiprocessing.parent_process()
-    if server is not None:
-        server.join()
-        os._exit(1)
+        if self.worker is not None:
+            self.worker.end()
+            self.worker = None

@@ -1,4 +1,4 @@
-"""What goes on by itself: closing, adding up, estimating for the page, and forgetting."""
+"""Periodic jobs of a server: closing, compacting, estimating for the page, and forgetting."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.estimate_history import due_for_estimate
 from unpoison.collector.campaigns.retention import forget_old
-from unpoison.collector.campaigns.status import with_news
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.clock import DAY
 from unpoison.collector.faults import Fault
-from unpoison.collector.storage.database import reason
-
-if TYPE_CHECKING:
-    from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.collector import Collector
+from unpoison.collector.storage.database import log_reason
 
 TIDY_SECONDS = 1.0
+"""Between rounds of cheap jobs; rejections on the page are at most this old."""
 FORGET_SECONDS = 60.0
+"""Between looks for old submissions, whose age is counted in days."""
 log = logging.getLogger("unpoison.collector")
+Job = Callable[[], Awaitable[None]]
 
 
 class Housekeeper:
-    """Four tasks beside the requests; a fault in one is logged, and it goes on.
+    """Runs the periodic jobs beside the requests; one that fails is logged and tried again.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> from unpoison.collector.service.collector import Collector
     >>> from unpoison.collector.settings import Settings
-    >>> async def tidy_once() -> None:
-    ...     with scratch_database() as database:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> async def close_once() -> None:
+    ...     with temporary_database() as database:
     ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
-    ...             await Housekeeper(collector).tidy()
-    >>> asyncio.run(tidy_once())
+    ...             await Housekeeper(collector).close_due_campaigns()
+    >>> asyncio.run(close_once())
     """
 
     def __init__(self, collector: Collector) -> None:
@@ -43,59 +42,64 @@ class Housekeeper:
         self.stack = AsyncExitStack()
 
     async def __aenter__(self) -> Housekeeper:
-        every = self.collector.settings.estimate_every
-        for task in (self.tidy, self.compact):
-            self._start(task, TIDY_SECONDS)
-        self._start(self.estimate, every)
-        self._start(self.forget, FORGET_SECONDS)
+        self._start(self.write_rejections, TIDY_SECONDS)
+        self._start(self.close_due_campaigns, TIDY_SECONDS)
+        self._start(self.compact_tallies, TIDY_SECONDS)
+        self._start(self.estimate_for_page, self.collector.settings.estimate_every)
+        self._start(self.forget_old_submissions, FORGET_SECONDS)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stack.aclose()
 
-    def _start(self, task: Callable[[], Awaitable[None]], seconds: float) -> None:
-        self.stack.push_async_callback(_stopped, asyncio.create_task(_forever(task, seconds)))
+    def _start(self, job: Job, seconds: float) -> None:
+        self.stack.push_async_callback(_cancel, asyncio.create_task(_repeat(job, seconds)))
 
-    async def tidy(self) -> None:
-        """Write rejections down, and close what is due."""
-        collector = self.collector
-        await collector.write_rejections()
-        now = collector.clock.now()
-        if await collector.writer.call(lambda connection: Campaigns.close_due(connection, now)):
-            collector.recent.forget()
+    async def write_rejections(self) -> None:
+        """Write the refusals that were counted in memory."""
+        await self.collector.rejections.write(self.collector.writer)
 
-    async def compact(self) -> None:
+    async def close_due_campaigns(self) -> None:
+        """Close campaigns whose end has passed."""
+        now = self.collector.clock.now()
+        writer = self.collector.writer
+        if await writer.call(lambda connection: Campaigns.close_due(connection, now)):
+            self.collector.read_cache.clear()
+
+    async def compact_tallies(self) -> None:
         """Add up the tallies of campaigns that have many."""
         collector = self.collector
-        for name in await collector.recent.read(Tallies.crowded):
-            campaign = await collector.campaign(name)
+        for campaign_id in await collector.read_cache.read(Tallies.due_for_compaction):
+            campaign = await collector.campaign(campaign_id)
             await collector.writer.call(partial(Tallies.compact, campaign=campaign))
 
-    async def estimate(self) -> None:
-        """An estimate for the page, where there is news and enough of it."""
+    async def estimate_for_page(self) -> None:
+        """Estimate campaigns that have new reports, and store it for the page's chart."""
         collector = self.collector
-        for name in await collector.recent.read(with_news):
+        for campaign_id in await collector.read_cache.read(due_for_estimate):
+            # One campaign that cannot be estimated now must not keep the others waiting.
             with suppress(Fault):
-                await collector.estimate(await collector.campaign(name))
+                await collector.estimate(await collector.campaign(campaign_id))
 
-    async def forget(self) -> None:
-        """Drop the values of old submissions."""
+    async def forget_old_submissions(self) -> None:
+        """Drop the cells of submissions that are older than the retention time."""
         collector = self.collector
         before = collector.clock.now() - int(collector.settings.keep_submissions * DAY)
         while await collector.writer.call(lambda connection: forget_old(connection, before)):
+            # The event loop gets a turn between transactions, and with it the devices.
             await asyncio.sleep(0)
 
 
-async def _forever(task: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def _repeat(job: Job, seconds: float) -> None:
     while True:
         try:
-            await task()
+            await job()
         except Exception as fault:
-            log.error("housekeeping failed", extra={"fault": reason(fault)})
+            log.error("housekeeping failed", extra={"fault": log_reason(fault)})
         await asyncio.sleep(seconds)
 
 
-async def _stopped(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

@@ -1,4 +1,4 @@
-"""What Prometheus reads: how much, how fast, how long; never what."""
+"""Metrics for Prometheus: counts and durations, never contents."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16384)
+SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Histogram bounds for durations: a commit takes milliseconds, an estimate up to seconds."""
+SIZE_BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16384)
+"""Histogram bounds for requests a transaction: from one device to a gateway's batches."""
 
 
 class Metrics:
-    """The metrics of one server.
+    """The metrics of one server process.
 
     >>> metrics = Metrics()
     >>> metrics.accepted.inc(3)
@@ -20,47 +22,57 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        own = self.registry = CollectorRegistry()
+        # Not the global registry: tests run several collectors in one process.
+        registry = self.registry = CollectorRegistry()
         self.accepted = Counter(
-            "unpoison_submissions_accepted", "Submissions answered as counted.", registry=own
+            "unpoison_submissions_accepted", "Submissions answered as counted.", registry=registry
         )
-        self.enrolments = Counter("unpoison_enrolments", "Tickets given out.", registry=own)
+        self.enrolments = Counter("unpoison_enrolments", "Tickets given out.", registry=registry)
         self.rejected = Counter(
-            "unpoison_rejected", "Requests refused, by cause.", ["cause"], registry=own
+            "unpoison_rejected", "Requests refused, by cause.", ["cause"], registry=registry
         )
         self.requests = Histogram(
             "unpoison_request_seconds",
             "Time to answer, by route and status.",
             ["route", "status"],
-            buckets=SECONDS,
-            registry=own,
+            buckets=SECONDS_BUCKETS,
+            registry=registry,
         )
         self.queue = Gauge(
-            "unpoison_queue_waiting", "Requests that wait to be stored.", registry=own
+            "unpoison_queue_waiting", "Requests that wait to be stored.", registry=registry
         )
         self.batches = Histogram(
-            "unpoison_batch_requests", "Requests a transaction.", buckets=SIZES, registry=own
+            "unpoison_batch_requests",
+            "Requests a transaction.",
+            buckets=SIZE_BUCKETS,
+            registry=registry,
         )
         self.commits = Histogram(
-            "unpoison_commit_seconds", "Time a transaction.", buckets=SECONDS, registry=own
+            "unpoison_commit_seconds",
+            "Time a transaction.",
+            buckets=SECONDS_BUCKETS,
+            registry=registry,
         )
         self.estimates = Histogram(
-            "unpoison_estimate_seconds", "Time an estimate.", buckets=SECONDS, registry=own
+            "unpoison_estimate_seconds",
+            "Time an estimate.",
+            buckets=SECONDS_BUCKETS,
+            registry=registry,
         )
 
     def watch_queue(self, waiting: Callable[[], int]) -> None:
-        """Ask for the queue's length whenever metrics are read."""
+        """Read the queue's length whenever metrics are read."""
         self.queue.set_function(waiting)
 
     def committed(self, requests: int, seconds: float) -> None:
-        """One transaction was tried."""
+        """Record a transaction, whether it was committed or failed."""
         self.batches.observe(requests)
         self.commits.observe(seconds)
 
     def estimated(self, seconds: float) -> None:
-        """One estimate was made."""
+        """Record an estimate."""
         self.estimates.observe(seconds)
 
     def text(self) -> bytes:
-        """The page that Prometheus reads."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)

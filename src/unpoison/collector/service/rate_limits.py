@@ -1,4 +1,4 @@
-"""How often an address may do something."""
+"""Rate limits: how often an address may do something."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
 
 MOST_ADDRESSES = 100_000
-IPV6_NETWORK = 64
+"""Addresses that are remembered, to bound memory; the one counted longest ago is dropped first."""
+IPV6_PREFIX_BITS = 64
+"""Providers give each customer a network of at least this size, so it counts as one address."""
 
 
 class RateLimit:
-    """A bucket an address: `most` at once, filled again within `seconds`.
+    """A token bucket for each address: `most` at once, refilled within `seconds`.
 
     >>> limit = RateLimit(most=2, seconds=60, clock=Clock())
     >>> limit.take("192.0.2.1"), limit.take("192.0.2.1"), limit.wait("192.0.2.1") > 0
@@ -22,43 +24,44 @@ class RateLimit:
     """
 
     def __init__(self, most: float, seconds: float, clock: Clock) -> None:
-        self.most, self.each, self.clock = most, seconds / most, clock
+        self.most, self.seconds_per_token, self.clock = most, seconds / most, clock
         self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Tokens of each address, and the moment at which it had them."""
 
     def take(self, address: str) -> None:
-        """Count one, or refuse it."""
+        """Take a token, or refuse an address that has none."""
         self.check(address)
         self.count(address)
 
     def check(self, address: str) -> None:
-        """Refuse an address that has none left."""
+        """Refuse an address that has no token left, without taking one."""
         wait = self.wait(address)
         if wait > 0:
             raise Fault("rate-limited", retry_after=math.ceil(wait))
 
     def count(self, address: str) -> None:
-        """Take one away, if there is one."""
+        """Take a token, if there is one, without refusing."""
         key = network(address)
-        left, at = self._level(key)
-        self.buckets[key] = (max(0.0, left - 1), at)
+        tokens, now = self._tokens(key)
+        self.buckets[key] = (max(0.0, tokens - 1), now)
         self.buckets.move_to_end(key)
         if len(self.buckets) > MOST_ADDRESSES:
             self.buckets.popitem(last=False)
 
     def wait(self, address: str) -> float:
-        """Seconds until the address may do it again."""
-        left, _ = self._level(network(address))
-        return max(0.0, (1 - left) * self.each)
+        """Seconds until the address has a token again."""
+        tokens, _ = self._tokens(network(address))
+        return max(0.0, (1 - tokens) * self.seconds_per_token)
 
-    def _level(self, key: str) -> tuple[float, float]:
-        """What is left in a bucket now."""
+    def _tokens(self, key: str) -> tuple[float, float]:
+        """The tokens that a bucket holds now, and the present moment."""
         now = self.clock.steady()
-        left, at = self.buckets.get(key, (self.most, now))
-        return min(self.most, left + (now - at) / self.each), now
+        tokens, since = self.buckets.get(key, (self.most, now))
+        return min(self.most, tokens + (now - since) / self.seconds_per_token), now
 
 
 def network(address: str) -> str:
-    """Who is counted as one: an IPv4 address, or all of an IPv6 network that one user has.
+    """The unit that limits count by: an IPv4 address, or an IPv6 network of 64 bits.
 
     >>> network("192.0.2.7"), network("2001:db8:1:2:3:4:5:6"), network("unknown")
     ('192.0.2.7', '2001:db8:1:2::/64', 'unknown')
@@ -69,6 +72,7 @@ def network(address: str) -> str:
         return address
     if parsed.version == 4:
         return str(parsed)
+    # A socket for both families shows IPv4 clients as ::ffff:192.0.2.7.
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, IPV6_NETWORK), strict=False))
+    return str(ipaddress.ip_network((parsed, IPV6_PREFIX_BITS), strict=False))

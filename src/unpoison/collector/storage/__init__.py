@@ -1,1 +1,1 @@
-"""Tables, the database behind them, and the one thread that writes to it."""
+"""Storage: tables, the database that holds them, the writer thread, the read cache, migrations."""

@@ -17,29 +17,42 @@ from unpoison.collector.faults import Fault
 from unpoison.errors import InvalidParameter
 
 BUSY_SECONDS = 3.0
-"""For a lock; a device that waits for two transactions is told before it gives up."""
+"""SQLite: longest wait for the write lock. A device that has to wait twice still gets its answer
+before its own timeout."""
 CONNECT_SECONDS = 5
+"""PostgreSQL: longest wait for a connection, unless the URL says otherwise."""
 PRIVATE = 0o600
+"""File mode: readable and writable by the owner only."""
 LOCK_SECONDS, IDLE_SECONDS = 10.0, 60.0
-"""PostgreSQL: a server that vanished in a transaction must not keep others waiting for ever."""
+"""PostgreSQL: longest wait for a row lock, and longest idle time within a transaction.
+
+A server that loses its network inside a transaction keeps its locks; without these limits all
+other servers would wait for it until TCP gives the connection up."""
+POOL_SIZE = 4
+"""PostgreSQL connections kept open: one for the writer thread, the others for readers."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQLITE_SETTINGS = (
+    # Readers see the last commit while the writer writes.
     "PRAGMA journal_mode = WAL",
+    # The log is fsynced at every commit: a device that was told "accepted" never sends again, so
+    # what was answered must survive a power cut. NORMAL, WAL's usual companion, may lose it.
     "PRAGMA synchronous = FULL",
+    # Off by default in SQLite; deleting a campaign relies on ON DELETE CASCADE.
     "PRAGMA foreign_keys = ON",
 )
 
 
 def database_url(database: str) -> URL:
-    """The URL of a database; a path without a scheme is an SQLite file.
+    """Parse the setting `database`; a path without a scheme is an SQLite file.
 
     >>> str(database_url("reports.db")), database_url("postgresql://host/name").drivername
     ('sqlite:///reports.db', 'postgresql+psycopg')
     """
-    given = database if "://" in database else f"sqlite:///{database}"
+    text = database if "://" in database else f"sqlite:///{database}"
     try:
-        url = make_url(given)
+        url = make_url(text)
     except ArgumentError:
+        # The text itself may hold a password.
         raise InvalidParameter("database", "must be a path or a URL", "another text") from None
     name = url.drivername.partition("+")[0]
     if name not in DRIVERS:
@@ -50,7 +63,7 @@ def database_url(database: str) -> URL:
 
 
 def sqlite_file(url: URL) -> Path | None:
-    """The file of an SQLite database.
+    """The file of an SQLite database; None for PostgreSQL.
 
     >>> sqlite_file(database_url("reports.db")).name
     'reports.db'
@@ -59,7 +72,7 @@ def sqlite_file(url: URL) -> Path | None:
 
 
 class Database:
-    """Connections to read from and to write with; faults are told as one.
+    """A pool of connections; every database error is raised as the fault `unavailable`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -74,24 +87,26 @@ class Database:
         self.url = url
         make_private(sqlite_file(url))
         self.engine = _engine(url)
+        # A page is read by several statements, which must agree with one another. SQLite's read
+        # transactions see one state anyway; PostgreSQL's do at this level only.
         options = {} if url.drivername == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         self.readers = self.engine.execution_options(**options)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database."""
-        with _told(), self.readers.begin() as connection:
+        """A read transaction, which sees one state of the database throughout."""
+        with _as_unavailable(), self.readers.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that is committed at the end, whole or not at all."""
+        """A write transaction: committed at the end, rolled back on any exception."""
         options = self.engine.execution_options(writing=True)
-        with _told(), options.begin() as connection:
+        with _as_unavailable(), options.begin() as connection:
             yield connection
 
-    def answers(self) -> bool:
-        """Whether the database can be written to now."""
+    def is_writable(self) -> bool:
+        """Whether a write transaction can be begun now."""
         try:
             with self.writing() as connection:
                 connection.execute(text("SELECT 1"))
@@ -100,12 +115,14 @@ class Database:
         return True
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all pooled connections."""
         self.engine.dispose()
 
 
-def reason(fault: BaseException) -> str:
-    """What a log says of a fault: the database's own code for it, or its kind; never its text.
+def log_reason(fault: BaseException) -> str:
+    """Describe a fault for the log: the database's error code, or the exception's class.
+
+    Never its text, which may quote parameters and with them what devices sent.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -114,18 +131,18 @@ def reason(fault: BaseException) -> str:
     ...         with database.reading():
     ...             pass
     ...     except Fault as fault:
-    ...         print(reason(fault))
+    ...         print(log_reason(fault))
     SQLITE_CANTOPEN
     """
-    known = fault.__cause__ or fault
-    driver = getattr(known, "orig", None)
-    code = getattr(driver, "sqlite_errorname", None) or getattr(driver, "sqlstate", None)
-    return str(code or type(known).__name__)
+    cause = fault.__cause__ or fault
+    driver_error = getattr(cause, "orig", None)
+    sqlite_code = getattr(driver_error, "sqlite_errorname", None)
+    return str(sqlite_code or getattr(driver_error, "sqlstate", None) or type(cause).__name__)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A database that is gone, locked or full is unavailable; what it was asked is not repeated."""
+def _as_unavailable() -> Iterator[None]:
+    """Raise errors of a database that is gone, locked or full as the fault `unavailable`."""
     try:
         yield
     except (DBAPIError, NoConnection) as fault:
@@ -133,7 +150,7 @@ def _told() -> Iterator[None]:
 
 
 def make_private(file: Path | None) -> None:
-    """A new SQLite file is for its owner alone; what SQLite puts beside it follows suit.
+    """Create a missing SQLite file with mode 0600; SQLite gives its log files the same mode.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -147,11 +164,16 @@ def make_private(file: Path | None) -> None:
 
 
 def _engine(url: URL) -> Engine:
-    """Parameters are hidden: they would stand in the texts of errors, and so in logs."""
+    # Parameters are hidden: they would stand in the texts of errors, and so in logs.
     if url.drivername != "sqlite":
-        waiting = {"connect_timeout": url.query.get("connect_timeout", CONNECT_SECONDS)}
+        timeout = {"connect_timeout": url.query.get("connect_timeout", CONNECT_SECONDS)}
         engine = create_engine(
-            url, hide_parameters=True, pool_pre_ping=True, pool_size=4, connect_args=waiting
+            url,
+            hide_parameters=True,
+            # A database that was restarted is noticed before a transaction fails on it.
+            pool_pre_ping=True,
+            pool_size=POOL_SIZE,
+            connect_args=timeout,
         )
         event.listen(engine, "connect", _set_up_postgresql)
         return engine
@@ -163,20 +185,22 @@ def _engine(url: URL) -> Engine:
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
-    """The driver must not begin transactions by itself: we say when, and of which kind."""
+    # The driver's own transaction control is switched off: `_begin_sqlite` says when a
+    # transaction begins and of which kind.
     connection.isolation_level = None
     for setting in SQLITE_SETTINGS:
         connection.execute(setting)
 
 
 def _set_up_postgresql(connection: Any, _: Any) -> None:
-    times = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
-    for name, seconds in times.items():
+    timeouts = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
+    for name, seconds in timeouts.items():
         connection.execute(f"SET {name} = {int(1000 * seconds)}")
     connection.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Whoever will write takes the lock at once: a lock taken later could not be waited for."""
+    # A writer takes the lock at once. A transaction that has read and then wants the lock does
+    # not wait for it: if somebody wrote meanwhile, SQLite fails it at once (SQLITE_BUSY).
     kind = "IMMEDIATE" if connection.get_execution_options().get("writing") else "DEFERRED"
     connection.exec_driver_sql(f"BEGIN {kind}")

@@ -1,4 +1,4 @@
-"""Brings a database to the present schema on start; an SQLite file is copied before."""
+"""Schema upgrades at start, by Alembic; an SQLite file is copied first."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ from unpoison.collector.storage.database import Database, make_private, sqlite_f
 from unpoison.errors import InvalidFile
 
 SCRIPTS = Path(__file__).parent / "migrations"
-VERSIONS = "alembic_version"
-LOCK = 0x756E706F
-"""PostgreSQL: two servers that start at once migrate one after the other."""
+VERSION_TABLE = "alembic_version"
+"""Alembic's table; a database without it was not made by a collector."""
+ADVISORY_LOCK = 0x756E706F
+"""PostgreSQL lock under which servers that start together migrate one after the other.
+
+Any number serves that no other program on the database uses; these are the letters "unpo"."""
 
 
 def newest() -> str:
-    """The revision that this version of the library works with.
+    """The schema revision that this version of the library works with.
 
     >>> newest()
-    '0002'
+    '0003'
     """
     head = ScriptDirectory(str(SCRIPTS)).get_current_head()
     return str(head)
 
 
 def revision(database: Database) -> str | None:
-    """The revision that a database is at; nothing if it is empty.
+    """The schema revision of a database; None if it is empty.
 
     >>> from tempfile import TemporaryDirectory
     >>> from unpoison.collector.storage.database import database_url
@@ -41,14 +44,14 @@ def revision(database: Database) -> str | None:
     ...     before, _, after = revision(database), migrate(database), revision(database)
     ...     database.close()
     >>> before, after
-    (None, '0002')
+    (None, '0003')
     """
     with database.reading() as connection:
         return _revision(connection)
 
 
 def migrate(database: Database, target: str | None = None) -> Path | None:
-    """Upgrade if needed; returns the copy that was made of an SQLite file before.
+    """Upgrade if needed; returns the copy that was made of an SQLite file, if any.
 
     >>> from tempfile import TemporaryDirectory
     >>> from unpoison.collector.storage.database import database_url
@@ -57,36 +60,37 @@ def migrate(database: Database, target: str | None = None) -> Path | None:
     ...     copies = [migrate(database, "0001"), migrate(database)]
     ...     database.close()
     >>> copies[0], copies[1].name
-    (None, 'reports.db.before-0002')
+    (None, 'reports.db.before-0003')
     """
     wanted = target or newest()
     if checked_revision(database) == wanted:
         return None
     with database.writing() as connection:
-        _wait_for_others(connection)
-        found = _revision(connection)
-        copy = None if found in (None, wanted) else _copied(sqlite_file(database.url), wanted)
+        _lock_against_other_servers(connection)
+        # Read again under the lock: another server may have migrated while this one waited.
+        present = _revision(connection)
+        copy = None if present in (None, wanted) else _copied(sqlite_file(database.url), wanted)
         _upgrade(connection, wanted)
     return copy
 
 
 def checked_revision(database: Database) -> str | None:
-    """The revision that a database is at, if this version of the library knows it.
+    """The schema revision of a database; an error if it is of a newer version of the library.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database:
     ...     checked_revision(database)
-    '0002'
+    '0003'
     """
-    found = revision(database)
-    if found is not None and found not in _known():
-        place = database.url.render_as_string(hide_password=True)
-        raise InvalidFile(place, f"is of a newer version of unpoison (schema {found})")
-    return found
+    present = revision(database)
+    if present is not None and present not in _known_revisions():
+        name = database.url.render_as_string(hide_password=True)
+        raise InvalidFile(name, f"is of a newer version of unpoison (schema {present})")
+    return present
 
 
 def refuse_foreign(file: Path | None) -> None:
-    """Refuse an SQLite file of another program, before anything in it is changed.
+    """Refuse an SQLite file of another program before anything in it is changed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -101,12 +105,12 @@ def refuse_foreign(file: Path | None) -> None:
     if file is None or not file.is_file():
         return
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as found:
-            rows = found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             tables = {name for (name,) in rows}
     except sqlite3.Error as fault:
         raise InvalidFile(file, f"cannot be read as a database ({fault})") from None
-    if tables and VERSIONS not in tables:
+    if tables and VERSION_TABLE not in tables:
         raise InvalidFile(file, "is a database of another program")
 
 
@@ -114,15 +118,16 @@ def _revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def _known() -> set[str]:
-    return {each.revision for each in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
+def _known_revisions() -> set[str]:
+    return {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
 
 
-def _wait_for_others(connection: Connection) -> None:
-    """From here on nobody else migrates: SQLite has one writer, PostgreSQL a lock for this."""
+def _lock_against_other_servers(connection: Connection) -> None:
+    """Hold off other servers until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
+        # A migration may take longer than the usual wait for a lock.
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
 
 
 def _upgrade(connection: Connection, target: str) -> None:
@@ -133,7 +138,7 @@ def _upgrade(connection: Connection, target: str) -> None:
 
 
 def _copied(file: Path | None, wanted: str) -> Path | None:
-    """A copy by SQLite itself, which also holds what is still in the write-ahead log."""
+    """Copy by SQLite's backup: a copy of the file alone would lack the write-ahead log."""
     if file is None:
         return None
     copy = file.with_name(f"{file.name}.before-{wanted}")

@@ -1,4 +1,4 @@
-"""Who may run campaigns: bearers of a token, of which only the hash is kept."""
+"""Operator tokens: who holds one may run campaigns. Only hashes are stored."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from unpoison.collector.storage.schema import operators
 
 
 def add_operator(connection: Connection, now: int) -> str:
-    """A new token: it can be read here, and never again.
+    """Make a token and store its hash; the token itself cannot be read again.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database, database.writing() as connection:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database, database.writing() as connection:
     ...     token = add_operator(connection, now=0)
     ...     operator_hashes(connection) == [hashed(token)]
     True
@@ -25,19 +25,20 @@ def add_operator(connection: Connection, now: int) -> str:
 def operator_hashes(connection: Connection) -> list[bytes]:
     """The hashes of all tokens.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database, database.reading() as connection:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database, database.reading() as connection:
     ...     operator_hashes(connection)
     []
     """
-    return [bytes(each) for each in connection.execute(select(operators.c.token_hash)).scalars()]
+    hashes = connection.execute(select(operators.c.token_hash)).scalars()
+    return [bytes(token_hash) for token_hash in hashes]
 
 
 def forget_operators(connection: Connection) -> int:
-    """Make all tokens useless; returns how many there were.
+    """Revoke all tokens; returns how many there were.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
-    >>> with scratch_database() as database, database.writing() as connection:
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database, database.writing() as connection:
     ...     add_operator(connection, now=0) and forget_operators(connection)
     1
     """

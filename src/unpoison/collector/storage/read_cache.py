@@ -1,4 +1,4 @@
-"""What was read a moment ago need not be read again."""
+"""One-second cache of database reads, shared by concurrent callers."""
 
 from __future__ import annotations
 
@@ -11,48 +11,58 @@ from sqlalchemy import Connection
 from unpoison.collector.clock import Clock
 from unpoison.collector.storage.database import Database
 
-SECONDS = 1.0
-MOST = 10_000
+LIFETIME_SECONDS = 1.0
+"""How long a result is served. Thousands of requests a second then cost one read, and an
+operator's change made on another server shows within a second."""
+MOST_ENTRIES = 10_000
+"""Bound on memory: names contain campaign ids, which anybody may invent."""
 Result = TypeVar("Result")
 
 
-class Recent:
-    """Reads by name, kept for a second; transactions that depend on them look again.
+class ReadCache:
+    """Results of database reads by name, each kept for a second.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    Single-flight: callers who ask for a name that is being read wait for that reading instead of
+    starting another. Results may be a second old, so write transactions read again what they
+    depend on.
+
     >>> from unpoison.collector.storage.operator_tokens import operator_hashes
-    >>> with scratch_database() as database:
-    ...     asyncio.run(Recent(database, Clock()).get("operators", operator_hashes))
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database:
+    ...     asyncio.run(ReadCache(database, Clock()).get("operators", operator_hashes))
     []
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database, self.clock = database, clock
-        self.known: dict[str, tuple[float, asyncio.Task[Any]]] = {}
+        self.entries: dict[str, tuple[float, asyncio.Task[Any]]] = {}
+        """Name to expiry and reading, which may still be under way."""
 
-    async def get(self, name: str, function: Callable[[Connection], Result]) -> Result:
-        """What a function reads, now or less than a second ago; all who ask share one reading."""
+    async def get(self, name: str, read: Callable[[Connection], Result]) -> Result:
+        """What is cached under a name, or else what `read` returns, for all who ask meanwhile."""
         now = self.clock.steady()
-        until, reading = self.known.get(name, (0.0, None))
-        if reading is None or now >= until or _failed(reading):
-            if len(self.known) >= MOST:
-                self.known.clear()
-            reading = asyncio.create_task(self.read(function))
-            self.known[name] = (now + SECONDS, reading)
+        expires, reading = self.entries.get(name, (0.0, None))
+        # A failed reading is not kept: the next caller tries again at once.
+        if reading is None or now >= expires or _failed(reading):
+            if len(self.entries) >= MOST_ENTRIES:
+                self.entries.clear()
+            reading = asyncio.create_task(self.read(read))
+            self.entries[name] = (now + LIFETIME_SECONDS, reading)
+        # Shielded: a caller who disconnects must not cancel the reading of the others.
         result: Result = await asyncio.shield(reading)
         return result
 
-    async def read(self, function: Callable[[Connection], Result]) -> Result:
-        """What a function reads now, in a thread of its own."""
-        return await asyncio.to_thread(self._read, function)
+    async def read(self, read: Callable[[Connection], Result]) -> Result:
+        """What `read` returns in a transaction of its own, past the cache."""
+        return await asyncio.to_thread(self._read, read)
 
-    def _read(self, function: Callable[[Connection], Result]) -> Result:
+    def _read(self, read: Callable[[Connection], Result]) -> Result:
         with self.database.reading() as connection:
-            return function(connection)
+            return read(connection)
 
-    def forget(self) -> None:
-        """Something has changed."""
-        self.known.clear()
+    def clear(self) -> None:
+        """Drop all entries, after a change that callers must see at once."""
+        self.entries.clear()
 
 
 def _failed(reading: asyncio.Task[Any]) -> bool:

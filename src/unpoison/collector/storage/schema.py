@@ -1,4 +1,7 @@
-"""The tables. Life cycles of their rows are written down in docs/collector.md."""
+"""The tables, as the newest migration leaves them; docs/collector.md has their rows' life cycles.
+
+Moments are whole seconds since 1970, secrets are stored as hashes.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ campaigns = Table(
 
 
 def _campaign(primary: bool = True) -> Column[str]:
+    """The column `campaign`: rows go when their campaign is deleted."""
     return Column(
         "campaign",
         ForeignKey("campaigns.id", ondelete="CASCADE"),
@@ -56,6 +60,7 @@ invites = Table(
     _campaign(primary=False),
     Column("issued_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
+    # The ticket that the invite was spent on; null until then.
     Column("ticket", BigInteger),
     Index("invites_of_campaign", "campaign"),
 )
@@ -68,11 +73,12 @@ tickets = Table(
     Column("group_number", Integer, nullable=False),
     Column("device_hash", LargeBinary, nullable=False),
     Column("issued_at", BigInteger, nullable=False),
+    # Unique: a device gets one ticket a campaign, however many invites it shows.
     Index("tickets_of_device", "campaign", "device_hash", unique=True),
 )
 
-seats = Table(
-    "seats",
+group_counters = Table(
+    "group_counters",
     metadata,
     _campaign(),
     Column("group_number", Integer, primary_key=True, autoincrement=False),
@@ -86,6 +92,7 @@ submissions = Table(
     _campaign(),
     Column("ticket", BigInteger, primary_key=True, autoincrement=False),
     Column("received_at", BigInteger, nullable=False),
+    # Null after the retention time; the row stays, so that the ticket stays used.
     Column("cells", LargeBinary),
     Column("proof", LargeBinary, nullable=False),
     Index("submissions_by_age", "received_at"),
@@ -94,6 +101,7 @@ submissions = Table(
 tallies = Table(
     "tallies",
     metadata,
+    # SQLite numbers rows by itself only in a column of the type INTEGER.
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     _campaign(primary=False),
     Column("counts", LargeBinary, nullable=False),

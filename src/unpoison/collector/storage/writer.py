@@ -1,4 +1,8 @@
-"""The writer: many small writes, few transactions. Whoever is answered has been committed."""
+"""The writer: one thread that commits the requests of many clients in few transactions.
+
+A commit costs an fsync, whether it holds one request or hundreds. So requests that arrive within a
+few milliseconds share a transaction, and none is answered before its transaction is committed.
+"""
 
 from __future__ import annotations
 
@@ -14,52 +18,66 @@ from sqlalchemy import Connection, update
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
-from unpoison.collector.storage.database import Database, reason
+from unpoison.collector.storage.database import Database, log_reason
 from unpoison.collector.storage.schema import campaigns
 
 log = logging.getLogger("unpoison.collector")
-PATIENCE = 15.0
-"""Seconds after which a database that does not answer counts as gone."""
+TIMEOUT_SECONDS = 15.0
+"""After this long without an answer the database counts as hanging, and callers get a 503.
+
+Longer than any wait for a lock (3 s for SQLite, 10 s for PostgreSQL), so that a locked database is
+reported as locked."""
 Result = TypeVar("Result")
 
 
-class Apply(Protocol):
-    """Does many requests of one kind in a transaction; results are in their order."""
+class BatchFunction(Protocol):
+    """Handles many requests of one kind in one transaction."""
 
     def __call__(self, connection: Connection, requests: Sequence[Any], now: int, /) -> list[Any]:
-        """Return one result a request."""
+        """Return one result for each request, in their order."""
 
 
 @dataclass(frozen=True)
 class Batching:
-    """When a transaction begins: so many requests wait, or one has waited so long.
+    """How requests are gathered into transactions.
 
     >>> Batching().size
     512
     """
 
     size: int = 512
+    """Requests after which a transaction begins at once."""
     delay: float = 0.01
-    waiting: int = 20_000
+    """Seconds that the first request waits for others: ten of them, at 1,000 a second."""
+    most_waiting: int = 20_000
+    """Queued requests beyond which new ones are refused.
+
+    About ten seconds' work at the measured rate (`unpoison bench collector`): with a longer queue,
+    requests would be stored after their clients have been told that they were not."""
 
 
 @dataclass(frozen=True)
-class _Work:
-    apply: Apply
+class _QueuedCall:
+    apply: BatchFunction
     requests: Sequence[Any]
-    answer: asyncio.Future[list[Any]]
+    results: asyncio.Future[list[Any]]
 
 
 Observe = Callable[[int, float], None]
+"""Hears of each transaction: how many requests it held, and how many seconds it took."""
 Lock = Callable[[Connection, Sequence[Any]], None]
+"""Takes the locks that all requests of a transaction need, before the first is handled."""
 
 
 class Writer:
-    """One thread writes; requests that come meanwhile share the next transaction.
+    """Queue of requests, and the one thread that writes them to the database.
 
-    >>> from unpoison.collector.campaigns.temporary import scratch_database
+    One thread is enough: SQLite allows one writer, and on PostgreSQL the campaign's locks would
+    make several wait for each other.
+
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> async def count() -> int:
-    ...     with scratch_database() as database:
+    ...     with temporary_database() as database:
     ...         async with Writer(database) as writer:
     ...             return await writer.call(lambda connection: 1 + 1)
     >>> asyncio.run(count())
@@ -80,10 +98,13 @@ class Writer:
         self.observe: Observe = observe or (lambda requests, seconds: None)
         self.lock: Lock = lock or (lambda connection, requests: None)
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self.queue: asyncio.Queue[_Work] = asyncio.Queue()
+        self.queue: asyncio.Queue[_QueuedCall] = asyncio.Queue()
         self.waiting = 0
+        """Requests that are queued or being committed."""
         self.failing = False
+        """Whether the last transaction failed for want of a database."""
         self.stuck = False
+        """Whether the thread was still in the database when the writer stopped."""
         self.task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Writer:
@@ -91,71 +112,73 @@ class Writer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what waits, then stop; a database that hangs is not waited for without end."""
+        """Commit what is queued, then stop; a database that hangs is given up."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await self.queue.join()
-        self.stuck = not await self._idle()
+        self.stuck = not await self._is_idle()
         if self.task is not None:
             self.task.cancel()
             with suppress(asyncio.CancelledError):
                 await self.task
         self.thread.shutdown(wait=not self.stuck)
 
-    async def _idle(self) -> bool:
-        """Whether the thread has come back from the database."""
+    async def _is_idle(self) -> bool:
+        """Whether the thread has returned from the database and takes work."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await asyncio.get_running_loop().run_in_executor(self.thread, bool, True)
         except TimeoutError:
             return False
 
-    async def apply(self, apply: Apply, requests: Sequence[Any]) -> list[Any]:
-        """Results of requests, after they have been committed."""
-        if self.waiting and self.waiting + len(requests) > self.batching.waiting:
-            raise Fault("unavailable", "Too much is waiting to be stored: try again later.")
-        work = _Work(apply, requests, asyncio.get_running_loop().create_future())
+    async def apply(self, apply: BatchFunction, requests: Sequence[Any]) -> list[Any]:
+        """Queue requests for the next transaction; returns their results once it is committed."""
+        # One call alone may be larger than the whole queue: it would never find room otherwise.
+        if self.waiting and self.waiting + len(requests) > self.batching.most_waiting:
+            raise Fault("unavailable", "Too many requests are waiting to be stored: try later.")
+        queued = _QueuedCall(apply, requests, asyncio.get_running_loop().create_future())
         self.waiting += len(requests)
-        self.queue.put_nowait(work)
-        return await _in_time(work.answer)
+        self.queue.put_nowait(queued)
+        return await _in_time(queued.results)
 
     async def call(self, function: Callable[[Connection], Result]) -> Result:
-        """What a function of a transaction of its own gives."""
+        """Run a function in a transaction of its own; returns its result once committed."""
         loop = asyncio.get_running_loop()
         return await _in_time(loop.run_in_executor(self.thread, self._call, function))
 
-    async def works(self) -> bool:
-        """Whether the database can be written to: after a failure, a write has to succeed."""
+    async def is_writable(self) -> bool:
+        """Whether the database can be written to: after a failure, a real write must succeed."""
         try:
-            await self.call(_touch if self.failing else bool)
+            await self.call(_write_nothing_new if self.failing else bool)
         except Fault:
             return False
         return True
 
     def _call(self, function: Callable[[Connection], Result]) -> Result:
-        """A transaction of its own; whether it worked tells something about the next ones."""
         try:
             with self.database.writing() as connection:
                 result = function(connection)
         except Fault as fault:
             self.failing = self.failing or fault.code == "unavailable"
             raise
-        self.failing = self.failing and function is not _touch
+        # Only a real write ends the failing state: other functions may not have written at all,
+        # and on a full disk reads still succeed.
+        self.failing = self.failing and function is not _write_nothing_new
         return result
 
     async def _run(self) -> None:
         while True:
-            batch = await self._gathered()
+            batch = await self._next_batch()
             started = self.clock.steady()
-            await self._answer(batch)
-            size = sum(len(work.requests) for work in batch)
+            await self._commit_and_reply(batch)
+            size = sum(len(queued.requests) for queued in batch)
             self.waiting -= size
             self.observe(size, self.clock.steady() - started)
             for _ in batch:
                 self.queue.task_done()
 
-    async def _gathered(self) -> list[_Work]:
-        """What waits, after giving others a moment to come."""
+    async def _next_batch(self) -> list[_QueuedCall]:
+        """The calls for the next transaction, after a short wait for others to arrive."""
         batch = [await self.queue.get()]
         size = len(batch[0].requests)
         if size + self.queue.qsize() < self.batching.size:
@@ -165,47 +188,51 @@ class Writer:
             size += len(batch[-1].requests)
         return batch
 
-    async def _answer(self, batch: list[_Work]) -> None:
+    async def _commit_and_reply(self, batch: list[_QueuedCall]) -> None:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self.thread, self._commit, batch)
+            batch_results = await loop.run_in_executor(self.thread, self._commit, batch)
             self.failing = False
         except Exception as fault:
             self.failing = True
-            log.error("transaction failed", extra={"fault": reason(fault)})
-            for work in batch:
-                if not work.answer.done():
-                    work.answer.set_exception(fault)
+            log.error("transaction failed", extra={"fault": log_reason(fault)})
+            for queued in batch:
+                if not queued.results.done():
+                    queued.results.set_exception(fault)
             return
-        for work, results in zip(batch, found, strict=True):
-            if not work.answer.done():
-                work.answer.set_result(results)
+        for queued, results in zip(batch, batch_results, strict=True):
+            # Done already if the caller has disconnected meanwhile.
+            if not queued.results.done():
+                queued.results.set_result(results)
 
-    def _commit(self, batch: list[_Work]) -> list[list[Any]]:
-        """All requests of one kind together, each kind in the order of its first one."""
-        found: dict[int, list[Any]] = {}
+    def _commit(self, batch: list[_QueuedCall]) -> list[list[Any]]:
+        """Handle all requests of one kind together, each kind in the order of its first call."""
+        results: dict[int, list[Any]] = {}
         now = self.clock.now()
         with self.database.writing() as connection:
-            self.lock(connection, [each for work in batch for each in work.requests])
-            for kind in dict.fromkeys(work.apply for work in batch):
-                mine = [place for place, work in enumerate(batch) if work.apply is kind]
-                requests = [each for place in mine for each in batch[place].requests]
-                results = iter(kind(connection, requests, now))
-                for place in mine:
-                    found[place] = [next(results) for _ in batch[place].requests]
-        return [found[place] for place in range(len(batch))]
+            # All locks first, in the one order that `lock` keeps. Were each kind of request to
+            # lock when its turn comes, two servers could wait for one another.
+            self.lock(connection, [request for queued in batch for request in queued.requests])
+            for function in dict.fromkeys(queued.apply for queued in batch):
+                indices = [i for i, queued in enumerate(batch) if queued.apply is function]
+                requests = [request for i in indices for request in batch[i].requests]
+                remaining = iter(function(connection, requests, now))
+                for i in indices:
+                    results[i] = [next(remaining) for _ in batch[i].requests]
+        return [results[i] for i in range(len(batch))]
 
 
-def _touch(connection: Connection) -> None:
-    """Write something that changes nothing."""
+def _write_nothing_new(connection: Connection) -> None:
+    """A write that leaves every row as it is."""
     connection.execute(update(campaigns).values(state=campaigns.c.state))
 
 
-async def _in_time(answer: asyncio.Future[Result]) -> Result:
-    """What a transaction gives. One that takes too long goes on, but nobody waits for it."""
+async def _in_time(future: asyncio.Future[Result]) -> Result:
+    """The result of a transaction; one that takes too long goes on, but nobody waits for it."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            return await asyncio.shield(answer)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            return await asyncio.shield(future)
     except TimeoutError:
-        answer.add_done_callback(lambda late: late.cancelled() or late.exception())
+        # Whatever it raises later is looked at here, else asyncio logs it as never retrieved.
+        future.add_done_callback(lambda late: late.cancelled() or late.exception())
         raise Fault("unavailable") from None

@@ -1,4 +1,4 @@
-"""Logs for machines: one JSON object a line, with known fields only."""
+"""Logs as JSON lines on standard error, with a fixed set of fields."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from datetime import UTC, datetime
 
 FIELDS = ("method", "route", "status", "milliseconds", "cause", "fault", "where", "campaign")
-"""Whatever else a record has is left out: values, tokens and keys have no field."""
+"""A record's other attributes are left out, so that no value, token or key is ever logged."""
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line.
+    """Formats a record as one line of JSON.
 
     >>> record = logging.makeLogRecord({"msg": "request", "status": 409, "token": "secret"})
     >>> sorted(json.loads(JsonLines().format(record)))
@@ -20,21 +20,21 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, event, and the fields that it has."""
+        """Time, level and event, and those of `FIELDS` that the record has."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         head = {
             "time": moment.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        known = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
-        return json.dumps({**head, **known})
+        fields = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        return json.dumps({**head, **fields})
 
 
 def set_up_logs(level: str) -> None:
-    """Everything that the collector and its web server say goes to standard error as JSON.
+    """Send the logs of the collector, of uvicorn and of asyncio to standard error as JSON.
 
-    The web server's own lines about requests are left out: they would repeat addresses in full.
+    uvicorn's access log is left out: its lines contain clients' addresses and full paths.
 
     >>> set_up_logs("info")
     >>> logging.getLogger("unpoison.collector").level == logging.INFO

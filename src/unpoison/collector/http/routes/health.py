@@ -1,4 +1,4 @@
-"""Health, readiness and metrics."""
+"""Routes for monitoring: health, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process lives."""
+    """The process is alive."""
     return {"status": "ok"}
 
 
@@ -22,12 +22,12 @@ async def healthz() -> dict[str, str]:
 async def readyz(collector: Service) -> dict[str, str]:
     """The database can be written to, and the queue has room."""
     full = collector.writer.waiting >= collector.settings.queue_size
-    if full or not await collector.writer.works():
+    if full or not await collector.writer.is_writable():
         raise Fault("unavailable")
     return {"status": "ok"}
 
 
 @router.get("/metrics", response_class=Response)
 async def metrics(collector: Service) -> Response:
-    """What Prometheus reads."""
+    """Metrics for Prometheus."""
     return Response(collector.metrics.text(), media_type=CONTENT_TYPE_LATEST)

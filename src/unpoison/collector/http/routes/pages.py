@@ -1,4 +1,4 @@
-"""The page and its files. All that they show is fetched from the API by the browser."""
+"""Routes for browsers: HTML pages and their files; scripts fetch the contents from the API."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service
 from unpoison.collector.service.collector import Collector
 
-PAGE = Path(__file__).parent.parent / "page"
-templates = Jinja2Templates(PAGE / "templates")
+PAGE_FOLDER = Path(__file__).parents[2] / "page"
+templates = Jinja2Templates(PAGE_FOLDER / "templates")
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
@@ -34,25 +34,25 @@ def _page(
 async def _campaign_page(
     request: Request, collector: Collector, template: str, campaign: str
 ) -> HTMLResponse:
-    """A page about a campaign; the page itself says so if there is none."""
+    """A page about a campaign; with status 404, and a message on it, if there is none."""
     try:
         title, status = (await collector.campaign(campaign)).name, 200
     except Fault as fault:
         title, status = "No such campaign", fault.status
-    answer = _page(request, collector, template, title, campaign)
-    answer.status_code = status
-    return answer
+    response = _page(request, collector, template, title, campaign)
+    response.status_code = status
+    return response
 
 
 @router.get("/")
 async def campaigns(request: Request, collector: Service) -> HTMLResponse:
-    """All campaigns."""
+    """The list of campaigns."""
     return _page(request, collector, "campaigns.html", "Campaigns")
 
 
 @router.get("/campaigns/{campaign}")
 async def campaign(request: Request, campaign: str, collector: Service) -> HTMLResponse:
-    """One campaign."""
+    """The page of one campaign."""
     return await _campaign_page(request, collector, "campaign.html", campaign)
 
 
@@ -65,11 +65,11 @@ async def report(request: Request, campaign: str, collector: Service) -> HTMLRes
 @router.get("/client.js")
 async def client() -> FileResponse:
     """The browser client, for other pages to import."""
-    return FileResponse(PAGE / "static" / "client.js", media_type="text/javascript")
+    return FileResponse(PAGE_FOLDER / "static" / "client.js", media_type="text/javascript")
 
 
 def add_pages(application: FastAPI) -> None:
-    """Pages and static files.
+    """Add the pages and their static files to an application.
 
     >>> application = FastAPI()
     >>> add_pages(application)
@@ -77,4 +77,4 @@ def add_pages(application: FastAPI) -> None:
     '/static/page.css'
     """
     application.include_router(router)
-    application.mount("/static", StaticFiles(directory=PAGE / "static"), name="static")
+    application.mount("/static", StaticFiles(directory=PAGE_FOLDER / "static"), name="static")

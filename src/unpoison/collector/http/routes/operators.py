@@ -1,4 +1,4 @@
-"""What the operator asks for: campaigns, invites, estimates, exports."""
+"""Routes for operators: campaigns, invites, status, estimates and exports."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from fastapi.responses import FileResponse, JSONResponse
 from sqlalchemy import Connection
 from starlette.background import BackgroundTask
 
-from unpoison.collector.campaigns.campaigns import Campaign, Campaigns, device_plan
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.device_plan import device_plan
 from unpoison.collector.campaigns.export import export
+from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
@@ -26,32 +29,34 @@ from unpoison.collector.http.models import (
     InvitesBody,
     OperatorCampaign,
 )
-from unpoison.collector.service.estimates import Question
+from unpoison.collector.service.estimates import EstimateRequest
 
 PARQUET = "application/vnd.apache.parquet"
-COMMON = ("unauthorized", "rate-limited", "not-found", "unavailable")
+COMMON_FAULTS = ("unauthorized", "rate-limited", "not-found", "unavailable")
+ETAG_DIGITS = 32
+"""Hex digits of a hash in an ETag: 128 bits, so that two states never share one."""
 router = APIRouter(prefix="/v1/campaigns", tags=["operators"])
 operator, reader = [Depends(need_operator)], [Depends(need_reader)]
-Text = Annotated[str | None, Query(max_length=200)]
+QueryText = Annotated[str | None, Query(max_length=200)]
 
 
-@router.get("", dependencies=reader, responses=responses(*COMMON))
+@router.get("", dependencies=reader, responses=responses(*COMMON_FAULTS))
 async def campaigns(collector: Service) -> dict[str, Any]:
     """All campaigns, newest first."""
-    found = await collector.recent.read(Campaigns.all)
-    return {"campaigns": [_listed(*each) for each in found]}
+    listed = await collector.read_cache.read(Campaigns.all)
+    return {"campaigns": [_list_entry(campaign, users) for campaign, users in listed]}
 
 
-def _listed(campaign: Campaign, enrolled: int, submissions: int) -> dict[str, Any]:
-    told = {key: value for key, value in campaign.full().items() if key != "plan"}
-    return {**told, "enrolled": enrolled, "submissions": submissions}
+def _list_entry(campaign: Campaign, users: DeviceCount) -> dict[str, Any]:
+    shown = {key: value for key, value in campaign.full().items() if key != "plan"}
+    return {**shown, "enrolled": users.enrolled, "submissions": users.submissions}
 
 
 @router.post(
     "",
     status_code=201,
     dependencies=operator,
-    responses=responses(*COMMON, "invalid-plan", "invalid-request", "wrong-state"),
+    responses=responses(*COMMON_FAULTS, "invalid-plan", "invalid-request", "wrong-state"),
     response_model=OperatorCampaign,
 )
 async def create(body: CampaignBody, collector: Service) -> JSONResponse:
@@ -60,12 +65,12 @@ async def create(body: CampaignBody, collector: Service) -> JSONResponse:
     now = collector.clock.now()
     closes_at = None if body.closes_at is None else int(body.closes_at.timestamp())
     if closes_at is not None and closes_at <= now:
-        raise Fault("invalid-request", "closes_at must lie ahead.", "closes_at")
-    made = Campaign.new(body.name, plan, now, body.access, body.min_users, closes_at)
+        raise Fault("invalid-request", "closes_at must lie in the future.", "closes_at")
+    draft = Campaign.new(body.name, plan, now, body.access, body.min_users, closes_at)
 
     def add(connection: Connection) -> Campaign:
-        Campaigns.add(connection, made)
-        return Campaigns.open(connection, made.id, now) if body.open else made
+        Campaigns.add(connection, draft)
+        return Campaigns.open(connection, draft.id, now) if body.open else draft
 
     created = await collector.change(add)
     return JSONResponse({**created.full(), "notice": notice}, 201)
@@ -75,39 +80,48 @@ async def _changed(collector: Service, change: Callable[[Connection], Campaign])
     return JSONResponse((await collector.change(change)).full())
 
 
-STATES = responses(*COMMON, "wrong-state", "invalid-request")
+STATE_RESPONSES = responses(*COMMON_FAULTS, "wrong-state", "invalid-request")
 
 
 @router.post(
-    "/{campaign}/open", dependencies=operator, responses=STATES, response_model=OperatorCampaign
+    "/{campaign}/open",
+    dependencies=operator,
+    responses=STATE_RESPONSES,
+    response_model=OperatorCampaign,
 )
 async def open_campaign(campaign: str, collector: Service) -> JSONResponse:
-    """Let devices in."""
+    """Open a campaign to devices."""
     now = collector.clock.now()
     return await _changed(collector, lambda c: Campaigns.open(c, campaign, now))
 
 
 @router.post(
-    "/{campaign}/close", dependencies=operator, responses=STATES, response_model=OperatorCampaign
+    "/{campaign}/close",
+    dependencies=operator,
+    responses=STATE_RESPONSES,
+    response_model=OperatorCampaign,
 )
 async def close_campaign(campaign: str, collector: Service) -> JSONResponse:
-    """Let no device in any more."""
+    """Close a campaign to devices."""
     return await _changed(collector, lambda c: Campaigns.close(c, campaign))
 
 
 @router.post(
-    "/{campaign}/extend", dependencies=operator, responses=STATES, response_model=OperatorCampaign
+    "/{campaign}/extend",
+    dependencies=operator,
+    responses=STATE_RESPONSES,
+    response_model=OperatorCampaign,
 )
 async def extend_campaign(campaign: str, body: ExtendBody, collector: Service) -> JSONResponse:
-    """Move the campaign's end."""
+    """Move the end of a campaign."""
     until = None if body.closes_at is None else int(body.closes_at.timestamp())
     now = collector.clock.now()
     return await _changed(collector, lambda c: Campaigns.extend(c, campaign, until, now))
 
 
-@router.delete("/{campaign}", status_code=204, dependencies=operator, responses=STATES)
+@router.delete("/{campaign}", status_code=204, dependencies=operator, responses=STATE_RESPONSES)
 async def delete_campaign(campaign: str, collector: Service) -> Response:
-    """Forget a campaign, its counts and its submissions."""
+    """Delete a campaign, its counts and its submissions."""
     await collector.change(lambda connection: Campaigns.delete(connection, campaign))
     return Response(status_code=204)
 
@@ -116,84 +130,86 @@ async def delete_campaign(campaign: str, collector: Service) -> Response:
     "/{campaign}/invites",
     status_code=201,
     dependencies=operator,
-    responses=responses(*COMMON, "invalid-request"),
+    responses=responses(*COMMON_FAULTS, "invalid-request"),
     response_model=Invites,
 )
 async def invites(campaign: str, body: InvitesBody, collector: Service) -> JSONResponse:
-    """New invites. They are shown here, and never again."""
+    """New invites; their codes cannot be read again."""
     now = collector.clock.now()
     codes = await collector.change(lambda c: issue_invites(c, campaign, body.count, body.days, now))
     return JSONResponse({"invites": codes}, 201)
 
 
-@router.get("/{campaign}/status", dependencies=reader, responses=responses(*COMMON))
+@router.get("/{campaign}/status", dependencies=reader, responses=responses(*COMMON_FAULTS))
 async def status(request: Request, campaign: str, collector: Service) -> Response:
-    """What the page shows; 304 to whoever has it already."""
-    told = await collector.status(campaign)
-    tag = f'"{hashed(told["version"]).hex()[:32]}"'
+    """What the page shows; 304 if the client's copy is up to date."""
+    shown = await collector.status(campaign)
+    tag = f'"{hashed(shown["version"]).hex()[:ETAG_DIGITS]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return JSONResponse(told, headers=headers)
+    return JSONResponse(shown, headers=headers)
 
 
 @router.get(
     "/{campaign}/estimate",
     dependencies=reader,
-    responses=responses(*COMMON, "not-enough-users", "invalid-request"),
+    responses=responses(*COMMON_FAULTS, "not-enough-users", "invalid-request"),
 )
 async def estimate(
     request: Request,
     campaign: str,
     collector: Service,
     token: Token,
-    method: Text = None,
-    statistic: Text = None,
-    post_processing: Text = None,
+    method: QueryText = None,
+    statistic: QueryText = None,
+    post_processing: QueryText = None,
 ) -> Response:
-    """The Estimate as it is now; parameters in a method's name are for operators."""
-    found = await collector.campaign(campaign)
-    question = Question.of(found.plan, method or None, statistic or None, post_processing or None)
-    if question.costly:
+    """The present Estimate; methods with parameters are for operators only."""
+    cached = await collector.campaign(campaign)
+    wanted = EstimateRequest.of(
+        cached.plan, method or None, statistic or None, post_processing or None
+    )
+    if wanted.costly:
         await need_operator(request, collector, token)
-    text = await collector.estimate(found, question)
+    text = await collector.estimate(cached, wanted)
     return Response(text, media_type="application/json")
 
 
 @router.get(
     "/{campaign}/summary",
     dependencies=reader,
-    responses={**responses(*COMMON), 200: {"content": {PARQUET: {}}}},
+    responses={**responses(*COMMON_FAULTS), 200: {"content": {PARQUET: {}}}},
     response_class=Response,
 )
 async def summary(campaign: str, collector: Service) -> Response:
     """All counts as a Summary file, which merges with others of its plan."""
-    found = await collector.campaign(campaign)
-    data = (await collector.summary(found)).to_bytes()
-    return _file(Response(data, media_type=PARQUET), f"{found.id}.summary")
+    cached = await collector.campaign(campaign)
+    data = (await collector.summary(cached)).to_bytes()
+    return _as_download(Response(data, media_type=PARQUET), f"{cached.id}.summary")
 
 
 @router.get(
     "/{campaign}/export",
     dependencies=operator,
-    responses={**responses(*COMMON), 200: {"content": {"application/zip": {}}}},
+    responses={**responses(*COMMON_FAULTS), 200: {"content": {"application/zip": {}}}},
     response_class=FileResponse,
 )
 async def export_campaign(campaign: str, collector: Service) -> Response:
-    """Plan, counts and kept reports as one archive."""
-    found = await collector.campaign(campaign)
+    """Plan, counts and stored reports as one ZIP archive."""
+    cached = await collector.campaign(campaign)
     with tempfile.NamedTemporaryFile(suffix=".zip", delete=False) as file:
         path = Path(file.name)
     try:
-        await collector.recent.read(lambda connection: export(connection, found, path))
+        await collector.read_cache.read(lambda connection: export(connection, cached, path))
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    gone = BackgroundTask(path.unlink, missing_ok=True)
-    answer = FileResponse(path, media_type="application/zip", background=gone)
-    return _file(answer, f"{found.id}.zip")
+    delete = BackgroundTask(path.unlink, missing_ok=True)
+    response = FileResponse(path, media_type="application/zip", background=delete)
+    return _as_download(response, f"{cached.id}.zip")
 
 
-def _file(answer: Response, name: str) -> Response:
-    answer.headers["content-disposition"] = f'attachment; filename="{name}"'
-    return answer
+def _as_download(response: Response, name: str) -> Response:
+    response.headers["content-disposition"] = f'attachment; filename="{name}"'
+    return response

@@ -1,4 +1,4 @@
-"""What devices ask for: the campaign, a ticket, and to be counted."""
+"""Routes for devices: the campaign, a ticket, and submissions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from unpoison.collector.campaigns.campaigns import OPEN_TO_ALL
+from unpoison.collector.campaigns.campaign import OPEN_TO_ALL
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import address_of, collector_of
-from unpoison.collector.http.device_routes import LeanRoute
+from unpoison.collector.http.direct_route import DirectRoute
 from unpoison.collector.http.errors import responses
 from unpoison.collector.http.models import (
     Accepted,
@@ -21,10 +21,11 @@ from unpoison.collector.http.models import (
     SubmissionBody,
     TicketAnswer,
 )
+from unpoison.collector.service.collector import ReceivedSubmission
 
-router = APIRouter(prefix="/v1/campaigns/{campaign}", tags=["devices"], route_class=LeanRoute)
+router = APIRouter(prefix="/v1/campaigns/{campaign}", tags=["devices"], route_class=DirectRoute)
 ACCEPTED = {"status": "accepted"}
-TICKET_FAULTS = (
+SUBMISSION_FAULTS = (
     "invalid-request",
     "invalid-ticket",
     "ticket-expired",
@@ -40,7 +41,7 @@ TICKET_FAULTS = (
 
 @router.get("", responses=responses("not-found", "unavailable"), response_model=CampaignAnswer)
 async def campaign(request: Request, campaign: str) -> JSONResponse:
-    """A campaign's plan and state: what a device checks before it takes part."""
+    """A campaign's plan and state, which a device checks before it takes part."""
     collector = await collector_of(request)
     return JSONResponse((await collector.campaign(campaign)).public())
 
@@ -62,41 +63,43 @@ async def campaign(request: Request, campaign: str) -> JSONResponse:
 async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONResponse:
     """A ticket for a device; asking again gives the same one."""
     collector = await collector_of(request)
-    found = await collector.campaign(campaign)
+    cached = await collector.campaign(campaign)
     address = address_of(request)
-    collector.guesses.check(address)
-    if found.access == OPEN_TO_ALL:
-        collector.enrolments.take(address)
+    collector.wrong_invites.check(address)
+    # An open campaign has no invites to count devices by; the address is all there is.
+    if cached.access == OPEN_TO_ALL:
+        collector.open_enrolments.take(address)
     try:
-        return JSONResponse(await collector.enrol(found, body.device, body.tier, body.invite))
+        return JSONResponse(await collector.enrol(cached, body.device, body.tier, body.invite))
     except Fault as fault:
         if fault.code == "invalid-invite":
-            collector.guesses.count(address)
+            collector.wrong_invites.count(address)
         raise
 
 
-@router.post("/reports", responses=responses(*TICKET_FAULTS), response_model=Accepted)
+@router.post("/reports", responses=responses(*SUBMISSION_FAULTS), response_model=Accepted)
 async def submit(request: Request, body: SubmissionBody, campaign: str) -> JSONResponse:
-    """A ticket's reports, once; the identical submission again is answered alike."""
+    """The reports of a ticket, counted once; the identical submission again is accepted too."""
     collector = await collector_of(request)
-    found = await collector.campaign(campaign)
-    fault = (await collector.submit(found, [(body.ticket, body.device, body.values)]))[0]
+    received = ReceivedSubmission(body.ticket, body.device, body.values)
+    fault = (await collector.submit(await collector.campaign(campaign), [received]))[0]
     if fault is not None:
         raise fault
     return JSONResponse(ACCEPTED)
 
 
-@router.post("/reports/batch", responses=responses(*TICKET_FAULTS), response_model=BatchAnswer)
+@router.post("/reports/batch", responses=responses(*SUBMISSION_FAULTS), response_model=BatchAnswer)
 async def submit_batch(request: Request, body: BatchBody, campaign: str) -> JSONResponse:
     """Many submissions in one request, each with a result of its own, in their order."""
     collector = await collector_of(request)
-    found = await collector.campaign(campaign)
-    given = [(each.ticket, each.device, each.values) for each in body.submissions]
-    told = await collector.submit(found, given)
-    for fault in told:
+    cached = await collector.campaign(campaign)
+    received = [ReceivedSubmission(s.ticket, s.device, s.values) for s in body.submissions]
+    faults = await collector.submit(cached, received)
+    # The guard counts refused requests; this request succeeds, and only parts of it are refused.
+    for fault in faults:
         if fault is not None:
-            collector.reject(found.id, fault)
-    return JSONResponse({"results": [_result(fault) for fault in told]})
+            collector.reject(cached.id, fault)
+    return JSONResponse({"results": [_result(fault) for fault in faults]})
 
 
 def _result(fault: Fault | None) -> dict[str, Any]:
