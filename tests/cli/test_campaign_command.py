@@ -12,7 +12,7 @@ import pytest
 from support.command_line import Command
 from support.running_collectors import InProcessCollector, in_process_collector
 from unpoison import Plan, Summary
-from unpoison.cli.campaign import TOKEN
+from unpoison.cli.operator_options import TOKEN_VARIABLE
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollec
 @pytest.fixture(autouse=True)
 def settled(tmp_path: Path, server: InProcessCollector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(TOKEN, server.token)
+    monkeypatch.setenv(TOKEN_VARIABLE, server.token)
     monkeypatch.setenv("UNPOISON_COLLECTOR", server.url)
     Plan.new("piecewise-integer", 1.0, 0.5, low=0, high=10).save("plan.json")
 
@@ -80,8 +80,8 @@ def test_a_changed_mechanism_is_told(unpoison: Command) -> None:
 def test_the_token_can_be_in_a_file(
     unpoison: Command, server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(TOKEN)
-    assert TOKEN in unpoison.refused("campaign", "list")
+    monkeypatch.delenv(TOKEN_VARIABLE)
+    assert TOKEN_VARIABLE in unpoison.refused("campaign", "list")
     Path("token").write_text(f"{server.token}\n")
     assert "campaigns" in unpoison.done("campaign", "list", "--json", "--token-file", "token").json
 
@@ -92,7 +92,7 @@ def test_the_token_can_be_in_a_file(
         (("list", "--collector", "http://127.0.0.1:9"), "no answer"),
         (("list", "--collector", "http://collector.example"), "https://"),
         (("list", "--collector", "nowhere"), "https://collector.example"),
-        (("show", "../../etc"), "letters and digits"),
+        (("show", "../../etc"), "letters, digits, - and _"),
         (("show", "000000000000"), "not-found"),
         (("close", "000000000000"), "not-found"),
         (("invite", "000000000000", "-n", "0"), "invalid-request"),
@@ -110,7 +110,7 @@ def test_bad_input_is_one_line(unpoison: Command, arguments: tuple[str, ...], wo
 
 
 def test_a_wrong_token_is_not_repeated(unpoison: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TOKEN, "wrong-token")
+    monkeypatch.setenv(TOKEN_VARIABLE, "wrong-token")
     complaint = unpoison.refused("campaign", "list")
     assert "unauthorized" in complaint
     assert "wrong-token" not in complaint

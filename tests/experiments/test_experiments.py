@@ -16,7 +16,7 @@ import pytest
 
 from support.command_line import Command
 from unpoison.attacks import parse_attack
-from unpoison.cli.reproduce import _cells as asked_for
+from unpoison.cli.reproduce import adjusted_cells
 from unpoison.datasets import datasets
 from unpoison.errors import InvalidFile
 from unpoison.estimate.methods import find_method
@@ -313,9 +313,9 @@ def test_a_report_keeps_the_papers_claims_and_our_aims_apart() -> None:
 
 def test_cells_that_draw_counts_directly_do_so_without_being_told() -> None:
     slow, fast = experiments["fig-mse"]().cells(True)[0], experiments["joint"]().cells(True)[0]
-    assert [cell.fast for cell in asked_for([slow, fast], False, None)] == [False, True]
-    assert [cell.fast for cell in asked_for([slow, fast], True, 3)] == [True, True]
-    assert [cell.trials for cell in asked_for([slow, fast], True, 3)] == [3, 3]
+    assert [cell.fast for cell in adjusted_cells([slow, fast], False, None)] == [False, True]
+    assert [cell.fast for cell in adjusted_cells([slow, fast], True, 3)] == [True, True]
+    assert [cell.trials for cell in adjusted_cells([slow, fast], True, 3)] == [3, 3]
 
 
 def test_reproduce_writes_rows_tables_and_a_picture(

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Exit code 2 and one line for whatever the user can mend."""
+"""The command line: parse, call, print; exit code 2 and one line for whatever the user can mend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from typer import Abort
 from typer.main import get_command
@@ -18,6 +18,7 @@ from unpoison.cli.app import app
 from unpoison.cli.bench import bench
 from unpoison.cli.campaign import campaign
 from unpoison.cli.estimate import estimate
+from unpoison.cli.help_names import CommandWithNames
 from unpoison.cli.perturb import perturb
 from unpoison.cli.plan import plan
 from unpoison.cli.report import report
@@ -27,22 +28,32 @@ from unpoison.cli.simulate import simulate
 from unpoison.cli.summarise import merge, summarise
 from unpoison.errors import ConvergenceWarning, UnpoisonError
 
-BAD_INPUT = 2
-INTERRUPTED = 130
-TERMINATED = 143
+if TYPE_CHECKING:
+    from typer._click import Command
 
+BAD_INPUT = 2
+"""The exit code that shells and argparse use for wrong usage."""
+INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells report it."""
+TERMINATED = 143
+"""128 and the number of SIGTERM."""
+
+# In the order in which `unpoison --help` lists them: along the path of a value, then the tools.
 for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, serve):
-    app.command()(command)
+    app.command(cls=CommandWithNames)(command)
 app.add_typer(campaign)
-app.command()(report)
-app.command()(bench)
+app.command(cls=CommandWithNames)(report)
+app.command(cls=CommandWithNames)(bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command as a process of its own, and leave with its exit code."""
+    # As an exception, so that half-written files are removed and child processes are ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    # Python has no stdout if the descriptor was closed (`>&-`).
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    # A terminal whose encoding has no ε gets a question mark rather than a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     sys.exit(run(arguments))
@@ -50,63 +61,69 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code. Without any argument it shows the help."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
+        # Shown also where Python runs with -W ignore: a result that did not converge needs it.
         warnings.simplefilter("default", ConvergenceWarning)
-        warnings.showwarning = _warn
-        return _guarded(given or ["--help"])
+        warnings.showwarning = _print_warning
+        return _exit_code(words or ["--help"])
 
 
 @cache
-def _commands() -> Any:
-    """All commands, built once."""
+def _commands() -> Command:
+    """All commands, built once: to inspect their signatures takes a while."""
     return get_command(app)
 
 
-def _guarded(arguments: list[str]) -> int:
+def _exit_code(arguments: list[str]) -> int:
+    """Run a command, and report what went wrong in one line."""
     try:
         code = _commands()(args=arguments, prog_name="unpoison", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _hushed()
+        return _discard_output()
     except (KeyboardInterrupt, EOFError, Abort):
         code = INTERRUPTED
     except Exception as fault:
-        message = _message(fault)
+        message = _user_message(fault)
         if message is None:
             raise
-        return _complain(message)
+        return _print_error(message)
     if code == INTERRUPTED:
-        _complain("interrupted")
+        _print_error("interrupted")
     return code if isinstance(code, int) else 0
 
 
-def _message(fault: Exception) -> str | None:
-    """What the user can mend; None if the fault is a bug, which is shown whole."""
+def _user_message(fault: Exception) -> str | None:
+    """What the user can mend; None for a bug, of which the traceback is shown."""
     if isinstance(fault, UnpoisonError):
         return str(fault)
     if isinstance(fault, OSError):
         return f"{fault.filename or 'output'}: {fault.strerror or fault}"
     if isinstance(fault, MemoryError):
         return f"not enough memory: {fault or 'use fewer users, groups or cells'}"
+    # Typer's own errors: its classes are not all public, but all have this method.
     if hasattr(fault, "format_message"):
         return f"{fault.format_message().rstrip('.')} (see --help)"
     return None
 
 
-def _complain(message: str) -> int:
-    """One line, in which nothing from a file can move the cursor or pretend to be another line."""
+def _print_error(message: str) -> int:
+    """Print one line, in which no text of a file can move the cursor or look like another line."""
     line = " ".join(message.split())
-    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    line = "".join(character if character.isprintable() else "?" for character in line)
     sys.stderr.write(f"unpoison: {line}\n")
     return BAD_INPUT
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    _complain(f"warning: {message}")
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _print_error(f"warning: {message}")
 
 
-def _hushed() -> int:
-    """Whoever read our output has gone (`| head`): what is left of it goes nowhere."""
+def _discard_output() -> int:
+    """Send the rest of the output nowhere, because its reader has gone (`| head`): no failure.
+
+    Else Python would try to flush it at exit, and print another error.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

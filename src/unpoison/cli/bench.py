@@ -1,22 +1,25 @@
-"""`unpoison bench`: speed as ratios, measured in one run."""
+"""`unpoison bench`: speed and memory as ratios to plain implementations, measured in one run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import Json
+from unpoison.cli.options import Json
+
+if TYPE_CHECKING:
+    from unpoison.bench.result import Result
+
+MARKER = "bench"
+"""The name of the markers in a Markdown file between which the table goes."""
+HEADS = ["what", "unpoison", "against", "ratio", "target", ""]
 
 
 def bench(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="k-rr, engines, collector, dap, em, ems, joint, perturb, scaling; all if none "
-            "is named."
-        ),
+        list[str] | None, typer.Argument(help="{benchmarks}; all if none is named.")
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the table into this Markdown file.")
@@ -33,13 +36,14 @@ def bench(
     from unpoison.output.markdown import check_markers, markdown_table, put_between_markers
     from unpoison.output.progress import progress
 
+    # Before minutes of measuring: a file that cannot take the table, a name that is none.
     if markdown is not None:
         check_markers(markdown, MARKER)
-    chosen = [(name, benchmarks[name]) for name in names or list(benchmarks)]
-    results: list[Any] = []
+    chosen = [benchmarks[name] for name in names or list(benchmarks)]
+    results: list[Result] = []
     with progress("Measuring", len(chosen)) as advance:
-        for _, run in chosen:
-            results += run()
+        for benchmark in chosen:
+            results += benchmark()
             advance(1)
     if markdown is not None:
         put_between_markers(markdown, MARKER, markdown_table([HEADS, *_rows(results)]))
@@ -48,29 +52,25 @@ def bench(
 
         typer.echo(encoder.dumps([result.to_dict() for result in results]))
     else:
-        _show(results)
+        _print_results(results)
 
 
-MARKER = "bench"
-HEADS = ["what", "unpoison", "against", "ratio", "target", ""]
-
-
-def _rows(results: list[Any]) -> list[list[str]]:
+def _rows(results: list[Result]) -> list[list[str]]:
     marks = {True: "met", False: "MISSED", None: ""}
     return [
         [
-            each.name,
-            each.ours,
-            each.theirs,
-            "–" if each.ratio is None else f"{each.ratio:.3g}×",
-            each.target,
-            marks[each.met],
+            result.name,
+            result.ours,
+            result.theirs,
+            "–" if result.ratio is None else f"{result.ratio:.3g}×",
+            result.target,
+            marks[result.met],
         ]
-        for each in results
+        for result in results
     ]
 
 
-def _show(results: list[Any]) -> None:
+def _print_results(results: list[Result]) -> None:
     from unpoison.output.tables import print_table
 
     print_table(HEADS, _rows(results))

@@ -1,20 +1,20 @@
-"""`unpoison campaign`: what an operator does, over HTTP."""
+"""`unpoison campaign`: an operator's requests to a running collector."""
 
 from __future__ import annotations
 
-import inspect
 import json as encoder
-import os
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, number, whole
+from unpoison.cli.operator_options import operator_command
+from unpoison.cli.options import Json, number_option, whole_number_option
 from unpoison.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from unpoison.client.operator import Operator
 
 campaign = typer.Typer(
     name="campaign",
@@ -24,71 +24,27 @@ campaign = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
 )
-TOKEN = "UNPOISON_TOKEN"
 
-Collector = Annotated[
-    str,
-    typer.Option(
-        "--collector",
-        envvar="UNPOISON_COLLECTOR",
-        help="The collector's address.",
-    ),
-]
-TokenFile = Annotated[
-    Path | None, typer.Option(help="File with the operator's token; else UNPOISON_TOKEN has it.")
-]
-Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow http:// to another machine: for tests only.")
-]
-Identity = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
-Closing = Annotated[
+CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
+ClosesAt = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="When it ends, as 2026-12-31 or 2026-12-31T12:00:00Z."),
 ]
-LOCAL = "http://127.0.0.1:8000"
-
-
-def _operator(
-    collector: Collector = LOCAL, token_file: TokenFile = None, insecure: Insecure = False
-) -> Any:
-    """Whoever gives these options."""
-    from unpoison.client.operator import Operator
-
-    return Operator(collector, _token(token_file), insecure=insecure)
-
-
-def _by_operator(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose first parameter is an operator, by the options that `_operator` takes."""
-    _, *own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = inspect.signature(_operator, eval_str=True).parameters
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        options = {name: given.pop(name) for name in shared}
-        command(_operator(**options), **given)
-
-    named = [each.replace(kind=each.KEYWORD_ONLY) for each in (*own, *shared.values())]
-    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in named}
-    return run
 
 
 @campaign.command()
-@_by_operator
+@operator_command
 def create(
-    operator: Any,
+    operator: Operator,
     plan: Annotated[Path, typer.Argument(help="Plan file (see `unpoison plan`).")],
     name: Annotated[str, typer.Option(help="What people call it.")],
     access: Annotated[
         str, typer.Option(help="invite: devices need one each; open: anybody, rate-limited.")
     ] = "invite",
     min_users: Annotated[
-        int,
-        typer.Option(
-            parser=whole, metavar="INTEGER", help="No estimate before so many users have reported."
-        ),
+        int, whole_number_option("No estimate before so many users have reported.")
     ] = 1000,
-    closes_at: Closing = None,
+    closes_at: ClosesAt = None,
     start: Annotated[bool, typer.Option("--open", help="Open it at once.")] = False,
     json: Json = False,
 ) -> None:
@@ -103,123 +59,100 @@ def create(
         "plan": Plan.load(plan).to_dict(),
         "access": access,
         "min_users": min_users,
-        "closes_at": _moment(closes_at),
+        "closes_at": _utc_time(closes_at),
         "open": start,
     }
-    made = operator.post("/v1/campaigns", body)
-    if made.get("notice"):
-        typer.echo(f"unpoison: note: {made['notice']}", err=True)
-    _show(made, json)
+    created = operator.post("/v1/campaigns", body)
+    if created.get("notice"):
+        typer.echo(f"unpoison: note: {created['notice']}", err=True)
+    _print_campaign(created, json)
 
 
 @campaign.command("list")
-@_by_operator
-def list_campaigns(
-    operator: Any,
-    json: Json = False,
-) -> None:
+@operator_command
+def list_campaigns(operator: Operator, json: Json = False) -> None:
     """List all campaigns, newest first.
 
     Example: unpoison campaign list --collector https://collector.example
     """
-    found = operator.get("/v1/campaigns")
+    body = operator.get("/v1/campaigns")
     if json:
-        typer.echo(encoder.dumps(found))
+        typer.echo(encoder.dumps(body))
         return
     from unpoison.output.tables import print_table
 
     heads = ["id", "name", "state", "access", "enrolled", "reported", "closes"]
     keys = ["id", "name", "state", "access", "enrolled", "submissions", "closes_at"]
-    rows = [[_cell(each[key]) for key in keys] for each in found["campaigns"]]
-    print_table(heads, rows)
+    print_table(heads, [[_cell(row[key]) for key in keys] for row in body["campaigns"]])
 
 
 @campaign.command()
-@_by_operator
-def show(
-    operator: Any,
-    identity: Identity,
-    json: Json = False,
-) -> None:
+@operator_command
+def show(operator: Operator, campaign_id: CampaignId, json: Json = False) -> None:
     """Show a campaign: how many enrolled and reported, group by group.
 
     Example: unpoison campaign show k3v9x2m4q7w1
     """
-    path = f"/v1/campaigns/{_checked(identity)}/status"
-    _show(operator.get(path), json)
+    _print_campaign(operator.get(f"{_path(campaign_id)}/status"), json)
 
 
 @campaign.command("open")
-@_by_operator
-def open_campaign(
-    operator: Any,
-    identity: Identity,
-    json: Json = False,
-) -> None:
+@operator_command
+def open_campaign(operator: Operator, campaign_id: CampaignId, json: Json = False) -> None:
     """Open a campaign: devices may enrol and report.
 
     Example: unpoison campaign open k3v9x2m4q7w1
     """
-    _change(operator, identity, "open", json)
+    _change(operator, campaign_id, "open", json)
 
 
 @campaign.command()
-@_by_operator
-def close(
-    operator: Any,
-    identity: Identity,
-    json: Json = False,
-) -> None:
+@operator_command
+def close(operator: Operator, campaign_id: CampaignId, json: Json = False) -> None:
     """Close a campaign: counts stay as they are.
 
     Example: unpoison campaign close k3v9x2m4q7w1
     """
-    _change(operator, identity, "close", json)
+    _change(operator, campaign_id, "close", json)
 
 
 @campaign.command()
-@_by_operator
+@operator_command
 def extend(
-    operator: Any,
-    identity: Identity,
-    closes_at: Closing = None,
+    operator: Operator,
+    campaign_id: CampaignId,
+    closes_at: ClosesAt = None,
     json: Json = False,
 ) -> None:
     """Move a campaign's end; without --closes-at it has none any more.
 
     Example: unpoison campaign extend k3v9x2m4q7w1 --closes-at 2026-12-31
     """
-    _change(operator, identity, "extend", json, {"closes_at": _moment(closes_at)})
+    _change(operator, campaign_id, "extend", json, {"closes_at": _utc_time(closes_at)})
 
 
 @campaign.command()
-@_by_operator
+@operator_command
 def invite(
-    operator: Any,
-    identity: Identity,
-    count: Annotated[
-        int, typer.Option("--count", "-n", parser=whole, metavar="INTEGER", help="How many.")
-    ] = 1,
-    days: Annotated[
-        float | None,
-        typer.Option(parser=number, metavar="NUMBER", help="Valid for so many days."),
-    ] = None,
+    operator: Operator,
+    campaign_id: CampaignId,
+    count: Annotated[int, whole_number_option("How many.", "--count", "-n")] = 1,
+    days: Annotated[float | None, number_option("Valid for so many days.")] = None,
     json: Json = False,
 ) -> None:
     """Issue invites, one a line. The collector keeps only their hashes: save them.
 
     Example: unpoison campaign invite k3v9x2m4q7w1 -n 1000 > invites.txt
     """
-    path = f"/v1/campaigns/{_checked(identity)}/invites"
-    made = operator.post(path, {"count": count, "days": days})
-    typer.echo(encoder.dumps(made) if json else "\n".join(made["invites"]))
+    body = operator.post(f"{_path(campaign_id)}/invites", {"count": count, "days": days})
+    typer.echo(encoder.dumps(body) if json else "\n".join(body["invites"]))
 
 
 @campaign.command()
-@_by_operator
+@operator_command
 def export(
-    operator: Any,
-    identity: Identity,
+    operator: Operator,
+    campaign_id: CampaignId,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write (.zip, or .summary for counts).")
     ],
@@ -234,67 +167,60 @@ def export(
 
     check_output(output, "--output", (".zip", ".summary"))
     kind = "export" if output.suffix.lower() == ".zip" else "summary"
-    data = operator.download(f"/v1/campaigns/{_checked(identity)}/{kind}")
+    data = operator.download(f"{_path(campaign_id)}/{kind}")
     with whole_file(output) as file:
         file.write(data)
-    told = {"output": str(output), "bytes": len(data)}
-    typer.echo(encoder.dumps(told) if json else f"{output}: {len(data):,} bytes")
+    facts = {"output": str(output), "bytes": len(data)}
+    typer.echo(encoder.dumps(facts) if json else f"{output}: {len(data):,} bytes")
 
 
 @campaign.command()
-@_by_operator
+@operator_command
 def delete(
-    operator: Any,
-    identity: Identity,
+    operator: Operator,
+    campaign_id: CampaignId,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete a draft or closed campaign, its counts and its submissions, for good.
 
     Example: unpoison campaign delete k3v9x2m4q7w1
     """
-    path = f"/v1/campaigns/{_checked(identity)}"
+    path = _path(campaign_id)
     if not yes:
-        typer.confirm(f"Delete {identity} with all its counts?", abort=True)
+        typer.confirm(f"Delete {campaign_id} with all its counts?", abort=True)
     operator.delete(path)
-    typer.echo(f"{identity}: deleted")
+    typer.echo(f"{campaign_id}: deleted")
 
 
-def _token(file: Path | None) -> str:
-    from unpoison.errors import InvalidFile
-
-    if file is None:
-        token = os.environ.get(TOKEN, "").strip()
-    else:
-        try:
-            token = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise InvalidFile(file, "cannot be read as a token") from None
-    if not token:
-        raise InvalidParameter("token", f"must be in {TOKEN} or in --token-file", "nothing")
-    return token
+def _change(
+    operator: Operator,
+    campaign_id: str,
+    change: str,
+    json: bool,
+    body: dict[str, Any] | None = None,
+) -> None:
+    """Change a campaign, and print it as it is then."""
+    _print_campaign(operator.post(f"{_path(campaign_id)}/{change}", body), json)
 
 
-def _change(operator: Any, identity: str, what: str, json: bool, body: Any = None) -> None:
-    """Change a campaign, and show it as it is then."""
-    _show(operator.post(f"/v1/campaigns/{_checked(identity)}/{what}", body), json)
+def _path(campaign_id: str) -> str:
+    """The path of a campaign, whose id cannot be read as anything else in it."""
+    from unpoison.client import check_campaign_id
+
+    check_campaign_id(campaign_id)
+    return f"/v1/campaigns/{campaign_id}"
 
 
-def _checked(identity: str) -> str:
-    """An id goes into an address: only letters and digits may."""
-    if not identity.isascii() or not identity.isalnum():
-        raise InvalidParameter("campaign", "must be an id of letters and digits", repr(identity))
-    return identity
-
-
-def _moment(text: str | None) -> str | None:
+def _utc_time(text: str | None) -> str | None:
+    """A time in full; one without a zone is UTC, whatever the operator's own zone is."""
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         rule = "must be a time such as 2026-12-31 or 2026-12-31T12:00:00Z"
         raise InvalidParameter("--closes-at", rule, repr(text)) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()
 
 
 def _cell(value: object) -> str:
@@ -303,16 +229,15 @@ def _cell(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def _show(told: dict[str, Any], json: bool) -> None:
-    """A campaign in a few lines."""
+def _print_campaign(body: dict[str, Any], json: bool) -> None:
     if json:
-        typer.echo(encoder.dumps(told))
+        typer.echo(encoder.dumps(body))
         return
-    typer.echo(f"{told['id']}  {told['name']}")
+    typer.echo(f"{body['id']}  {body['name']}")
     keys = ("state", "access", "enrolled", "submissions", "min_users", "closes_at")
     for key in keys:
-        if told.get(key) is not None:
-            typer.echo(f"  {key.replace('_', ' ')}: {_cell(told[key])}")
-    for group in told.get("groups", []):
+        if body.get(key) is not None:
+            typer.echo(f"  {key.replace('_', ' ')}: {_cell(body[key])}")
+    for group in body.get("groups", []):
         numbers = f"{group['submissions']:,} of {group['enrolled']:,} reported"
         typer.echo(f"  group {group['group']} (epsilon {group['epsilon']:g}): {numbers}")

@@ -1,25 +1,27 @@
-"""`unpoison estimate`: the answer, from reports or from summaries."""
+"""`unpoison estimate`: an Estimate from reports or from summaries."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import DropInvalid, Json, number, whole
-from unpoison.cli.scheme_options import (
+from unpoison.cli.estimation_options import (
     InitialMean,
     PostProcessing,
     SideRule,
     StatisticName,
     Weights,
-    given_options,
+    chosen_options,
 )
+from unpoison.cli.options import DropInvalid, Json, number_option, whole_number_option
 from unpoison.errors import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
+    from unpoison.estimate import Estimate
     from unpoison.summary import Summary
 
 
@@ -36,9 +38,7 @@ def estimate(
         str | None,
         typer.Option(
             show_default="joint; baseline for a baseline plan",
-            help="joint; the paper's emf, emf-star, cemf-star, baseline; or a rival: ostrich, "
-            "trimming, boxplot, "
-            "isolation-forest, k-means, emf-boxplot, emf-isolation-forest, emf-k-means, with "
+            help="{other_methods}; the paper's {paper_methods}; or a rival: {defences}, with "
             "parameters as in trimming:side=left,share=0.25.",
         ),
     ] = None,
@@ -49,35 +49,20 @@ def estimate(
     initial_mean: InitialMean = None,
     gamma_sup: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            show_default="1/2",
-            help="Most attackers that Thm. 2 allows for, above 0 and at most 1/2.",
+        number_option(
+            "Most attackers that Thm. 2 allows for, above 0 and at most 1/2.", default="1/2"
         ),
     ] = None,
     suppression: Annotated[
-        float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            show_default="0.5",
-            help="CEMF*: the factor of its threshold.",
-        ),
+        float | None, number_option("CEMF*: the factor of its threshold.", default="0.5")
     ] = None,
     max_iterations: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole, metavar="INTEGER", show_default="100000", help="Bound on EM's iterations."
-        ),
+        int | None, whole_number_option("Bound on EM's iterations.", default="100000")
     ] = None,
     blind_share: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            show_default="0.05",
-            help="joint: the share of hidden attackers that the blind spot is told for.",
+        number_option(
+            "joint: the share of hidden attackers that the blind spot is told for.", default="0.05"
         ),
     ] = None,
     poisoned_side: Annotated[
@@ -109,7 +94,7 @@ def estimate(
     from unpoison.system.paths import check_output, expand
 
     check_output(plot, "--plot", FORMATS)
-    options = given_options(
+    options = chosen_options(
         weights=weights,
         side_rule=side_rule,
         initial_mean=initial_mean,
@@ -119,7 +104,7 @@ def estimate(
         blind_share=blind_share,
         side=poisoned_side,
     )
-    answering = partial(
+    estimate_one = partial(
         estimate_summary,
         method=method,
         statistic=statistic,
@@ -129,25 +114,26 @@ def estimate(
     paths = expand(data, (*REPORT_SUFFIXES, SUMMARY_SUFFIX))
     summaries = _load(paths, plan, together, drop_invalid)
     if len(summaries) > 1:
-        estimate_windows(summaries, answering, plot, json)
+        estimate_windows(summaries, estimate_one, plot, json)
     else:
-        _answer(summaries[0], answering, plot, json)
+        _estimate_and_print(summaries[0], estimate_one, plot, json)
 
 
-def _answer(summary: Any, answering: Any, plot: Path | None, json: bool) -> None:
-    """One estimate."""
-    from unpoison.cli.estimate_text import show
+def _estimate_and_print(
+    summary: Summary, estimate_one: Callable[[Summary], Estimate], plot: Path | None, json: bool
+) -> None:
+    from unpoison.cli.estimate_text import print_estimate
     from unpoison.output.plots import draw_estimate, save
     from unpoison.output.progress import progress
 
     with progress("Estimating"):
-        answer = answering(summary)
+        answer = estimate_one(summary)
         if plot is not None:
             save(draw_estimate(answer), plot)
     if json:
         typer.echo(answer.to_json())
     else:
-        show(answer, summary)
+        print_estimate(answer, summary.plan)
 
 
 def _load(

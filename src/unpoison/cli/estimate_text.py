@@ -1,31 +1,37 @@
-"""An Estimate for people: what `unpoison estimate` prints without --json."""
+"""An Estimate as text: what `unpoison estimate` prints without --json."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
-SHOWN_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+if TYPE_CHECKING:
+    from unpoison.estimate import Estimate
+    from unpoison.estimate.estimate import Byzantine
+    from unpoison.plan import Plan
+
+PRINTED_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quartiles and the ends of nine tenths of the users: one line. All nine are in --json."""
 
 
-def show(answer: Any, summary: Any) -> None:
-    """The answer, where it came from, and what to make of it."""
+def print_estimate(answer: Estimate, plan: Plan) -> None:
+    """Print the statistic with its interval, the attackers, the groups and the verdict."""
     if answer.frequencies is None:
-        _show_mean(answer, summary)
+        _print_mean(answer, plan)
     typer.echo(f"users     {answer.users:.0f}, reports {answer.reports}")
     if answer.invalid:
         typer.echo(f"left out  {answer.invalid} invalid reports")
     if answer.groups:
-        typer.echo(f"attackers {_attackers(answer.byzantine)}, {_place(answer)}")
+        typer.echo(f"attackers {_attackers(answer.byzantine)}, {_poisoned_place(answer)}")
     if answer.frequencies is not None:
-        _show_frequencies(answer)
+        _print_frequencies(answer)
     if answer.groups:
-        _show_groups(answer, summary)
+        _print_groups(answer, plan)
     typer.echo(f"\n{answer.verdict}")
 
 
-def _attackers(byzantine: Any) -> str:
+def _attackers(byzantine: Byzantine) -> str:
     share = f"{100 * byzantine.fraction:.1f} %"
     if byzantine.interval is None:
         return share
@@ -33,56 +39,56 @@ def _attackers(byzantine: Any) -> str:
     return f"{share} (95 %: {100 * low:.1f} to {100 * high:.1f})"
 
 
-def _place(answer: Any) -> str:
+def _poisoned_place(answer: Estimate) -> str:
     byzantine = answer.byzantine
     if byzantine.categories is None:
         return f"side {byzantine.side}"
     return f"categories {byzantine.where}"
 
 
-def _show_mean(answer: Any, summary: Any) -> None:
+def _print_mean(answer: Estimate, plan: Plan) -> None:
     from unpoison.estimate.wording import format_value
 
-    sure = ""
+    interval = ""
     if answer.interval is not None:
-        low, high = (format_value(end, summary.plan) for end in answer.interval)
-        sure = f"   95 %: {low} to {high}"
-    typer.echo(f"mean      {format_value(answer.mean, summary.plan)}{sure}   ({answer.method})")
-    found = answer.distribution
-    if found is not None:
+        low, high = (format_value(end, plan) for end in answer.interval)
+        interval = f"   95 %: {low} to {high}"
+    typer.echo(f"mean      {format_value(answer.mean, plan)}{interval}   ({answer.method})")
+    distribution = answer.distribution
+    if distribution is not None:
         quantiles = ", ".join(
-            f"{share:.0%} {format_value(found.quantile(share), summary.plan)}"
-            for share in SHOWN_QUANTILES
+            f"{share:.0%} {format_value(distribution.quantile(share), plan)}"
+            for share in PRINTED_QUANTILES
         )
         typer.echo(f"quantiles {quantiles}")
-        deviation = format_value(found.variance**0.5, summary.plan)
+        deviation = format_value(distribution.variance**0.5, plan)
+        buckets = len(distribution.fractions)
         typer.echo(
-            f"deviation {deviation}   (quantiles and this from {len(found.fractions)} buckets, "
-            "all in --json)"
+            f"deviation {deviation}   (quantiles and this from {buckets} buckets, all in --json)"
         )
 
 
-def _show_frequencies(answer: Any) -> None:
+def _print_frequencies(answer: Estimate) -> None:
     from unpoison.output.tables import print_table
 
-    plain = answer.fit.get("unfiltered_frequencies")
+    unfiltered = answer.fit.get("unfiltered_frequencies")
     poisoned = answer.byzantine.categories or ()
-    sure = answer.fit.get("frequency_intervals", {})
-    heads = ["category", answer.method, *(["95 %"] if sure else [])]
-    heads += ["unfiltered", "poisoned"] if plain else []
+    intervals = answer.fit.get("frequency_intervals", {})
+    heads = ["category", answer.method, *(["95 %"] if intervals else [])]
+    heads += ["unfiltered", "poisoned"] if unfiltered else []
     rows = []
-    for name, frequency in answer.frequencies.items():
+    for name, frequency in (answer.frequencies or {}).items():
         row = [name, f"{100 * frequency:.2f} %"]
-        if sure:
-            row.append(" to ".join(f"{100 * end:.2f}" for end in sure[name]))
-        if plain:
-            row += [f"{100 * plain[name]:.2f} %", "yes" if name in poisoned else ""]
+        if intervals:
+            row.append(" to ".join(f"{100 * end:.2f}" for end in intervals[name]))
+        if unfiltered:
+            row += [f"{100 * unfiltered[name]:.2f} %", "yes" if name in poisoned else ""]
         rows.append(row)
     typer.echo("")
     print_table(heads, rows)
 
 
-def _show_groups(answer: Any, summary: Any) -> None:
+def _print_groups(answer: Estimate, plan: Plan) -> None:
     from unpoison.estimate.wording import format_value
     from unpoison.output.tables import print_table
 
@@ -101,6 +107,6 @@ def _show_groups(answer: Any, summary: Any) -> None:
     if answer.frequencies is None:
         heads.insert(3, "mean")
         for row, group in zip(rows, answer.groups, strict=True):
-            row.insert(3, format_value(group.mean, summary.plan))
+            row.insert(3, format_value(group.mean, plan))
     typer.echo("")
     print_table(heads, rows)

@@ -1,17 +1,23 @@
-"""`unpoison perturb`: what devices do, for a table of values."""
+"""`unpoison perturb`: draws the reports of a whole table of values, as devices would."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import Json, PlanFile, Seed
+from unpoison.cli.options import Json, PlanFile, Seed
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from unpoison.reports import Reporter, Reports
+
 REPORTS_AT_ONCE = 2**20
+"""Reports that are drawn together: 8 MB a column, however many reports a user sends."""
 
 
 def perturb(
@@ -45,7 +51,7 @@ def perturb(
     from unpoison.system.atomic_files import whole_file
 
     agreed = Plan.load(plan)
-    _check(values, output, column, user_column, budget_column)
+    _check_files_and_columns(values, output, column, user_column, budget_column)
     reporter = Reporter(agreed, None if seed is None else np.random.default_rng(seed))
     whole = agreed.group_mechanisms[0].discrete
     users = rows = 0
@@ -54,14 +60,15 @@ def perturb(
         ReportWriter(file, output, whole=whole, users=user_column is not None) as writer,
         progress("Perturbing", values.stat().st_size) as advance,
     ):
-        for part, made, done in _reports(reporter, values, column, user_column, budget_column):
-            names = None if user_column is None else part[user_column][made.user]
-            writer.write(made.group, made.value, names)
-            users, rows = users + len(part[column]), rows + len(made)
-            advance(done)
+        drawn = _draw_in_blocks(reporter, values, column, user_column, budget_column)
+        for block, reports, bytes_read in drawn:
+            names = None if user_column is None else block[user_column][reports.user]
+            writer.write(reports.group, reports.value, names)
+            users, rows = users + len(block[column]), rows + len(reports)
+            advance(bytes_read)
         if not users:
             raise InvalidFile(values, "holds no rows")
-    _show(users, rows, output, json)
+    _print_counts(users, rows, output, json)
     if not (json or agreed.group_mechanisms[0].discrete or seed is not None):
         typer.echo(
             f"Note: {agreed.mechanism} draws floating-point noise, which is for simulation; on "
@@ -69,7 +76,7 @@ def perturb(
         )
 
 
-def _check(
+def _check_files_and_columns(
     values: Path, output: Path, column: str, user_column: str | None, budget_column: str | None
 ) -> None:
     from unpoison.reports.writing import REPORT_SUFFIXES
@@ -84,31 +91,36 @@ def _check(
             raise InvalidParameter(option, "must not be the column of the values", column)
 
 
-def _reports(
-    reporter: Any, values: Path, column: str, user_column: str | None, budget_column: str | None
-) -> Iterator[tuple[Any, Any, int]]:
-    """Some users' columns, their reports, and how many bytes were read for them."""
+def _draw_in_blocks(
+    reporter: Reporter,
+    values: Path,
+    column: str,
+    user_column: str | None,
+    budget_column: str | None,
+) -> Iterator[tuple[dict[str, np.ndarray], Reports, int]]:
+    """Columns of a block of users, their reports, and how many bytes were read for them."""
     from unpoison.reports.reading import read_batches
 
     plan = reporter.plan
     columns = [name for name in (column, user_column, budget_column) if name is not None]
     text = [user_column or ""] + ([column] if plan.categorical else [])
+    # A block may be far smaller than a batch: users of the smallest ε send many reports each.
     step = max(1, REPORTS_AT_ONCE // max(group.reports for group in plan.all_groups))
-    seen = 0
+    bytes_before = 0
     for batch in read_batches(values, columns, text):
         for first in range(0, len(batch.columns[column]), step):
-            part = {name: each[first : first + step] for name, each in batch.columns.items()}
+            block = {name: cells[first : first + step] for name, cells in batch.columns.items()}
             try:
-                made = reporter.report(part[column], part.get(budget_column or ""))
+                reports = reporter.report(block[column], block.get(budget_column or ""))
             except InvalidValue as fault:
-                at_fault = budget_column if fault.rule.startswith("budgets") else column
-                place = f"{values}, column {at_fault!r}"
-                raise fault.at(place, batch.rows_before + first) from None
-            yield part, made, batch.bytes_read - seen
-            seen = batch.bytes_read
+                faulty = budget_column if fault.rule.startswith("budgets") else column
+                source = f"{values}, column {faulty!r}"
+                raise fault.at(source, batch.rows_before + first) from None
+            yield block, reports, batch.bytes_read - bytes_before
+            bytes_before = batch.bytes_read
 
 
-def _show(users: int, rows: int, output: Path, json: bool) -> None:
+def _print_counts(users: int, rows: int, output: Path, json: bool) -> None:
     if json:
         import json as encoder
 

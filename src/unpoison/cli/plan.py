@@ -1,17 +1,28 @@
-"""`unpoison plan`: decide what everybody agrees on, and write it down."""
+"""`unpoison plan`: makes a plan, shows what a plan file means, or recommends a plan."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
-from unpoison.cli.plan_options import Epsilon, Mechanism, MinEpsilon
+from unpoison.cli.options import (
+    Json,
+    Seed,
+    flag_of,
+    number_option,
+    refuse_together,
+    whole_number_option,
+)
+from unpoison.cli.plan_options import Epsilon, MechanismName, MinEpsilon
 from unpoison.errors import InvalidParameter
 
-TOLERATED = 0.25
+if TYPE_CHECKING:
+    from unpoison.plan import Plan
+
+DEFAULT_TOLERATED = 0.25
+"""The share of attackers in most of the paper's experiments."""
 
 
 def plan(
@@ -19,17 +30,11 @@ def plan(
         Path | None,
         typer.Option("--plan", "-p", help="Show (or expand into --output) this plan file instead."),
     ] = None,
-    mechanism: Mechanism = None,
+    mechanism: MechanismName = None,
     epsilon: Epsilon = None,
     min_epsilon: MinEpsilon = None,
-    low: Annotated[
-        float | None,
-        typer.Option(parser=number, metavar="NUMBER", help="Smallest value, in natural units."),
-    ] = None,
-    high: Annotated[
-        float | None,
-        typer.Option(parser=number, metavar="NUMBER", help="Largest value, in natural units."),
-    ] = None,
+    low: Annotated[float | None, number_option("Smallest value, in natural units.")] = None,
+    high: Annotated[float | None, number_option("Largest value, in natural units.")] = None,
     categories: Annotated[
         str | None, typer.Option(help="Category names for k-rr, with commas between.")
     ] = None,
@@ -38,46 +43,27 @@ def plan(
     ] = None,
     tier: Annotated[
         list[float] | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="Budget of users who want less than epsilon; may be repeated.",
-        ),
+        number_option("Budget of users who want less than epsilon; may be repeated."),
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(
-            "--users",
-            "-n",
-            parser=whole,
-            metavar="INTEGER",
-            help="Compare plans for so many users, and recommend one.",
-        ),
+        whole_number_option("Compare plans for so many users, and recommend one.", "--users", "-n"),
     ] = None,
     tolerate: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            show_default="0.25",
-            help="With --users: the share of attackers to withstand, below 1/2.",
+        number_option(
+            "With --users: the share of attackers to withstand, below 1/2.",
+            default=f"{DEFAULT_TOLERATED:g}",
         ),
     ] = None,
     target_error: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="With --users: the root mean squared error to reach, in natural units.",
-        ),
+        number_option("With --users: the root mean squared error to reach, in natural units."),
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(
-            parser=whole,
-            metavar="INTEGER",
-            show_default="1",
-            help="With --users: collections of each kind that a plan is tried on.",
+        whole_number_option(
+            "With --users: collections of each kind that a plan is tried on.", default="1"
         ),
     ] = None,
     seed: Seed = None,
@@ -105,11 +91,11 @@ def plan(
         "min_epsilon": min_epsilon,
         "low": low,
         "high": high,
-        "categories": None if categories is None else _names(categories),
+        "categories": None if categories is None else _split_names(categories),
         "protocol": protocol,
-        "tiers": [_tier(each, min_epsilon) for each in tier or []] or None,
+        "tiers": [_tier_keys(budget, min_epsilon) for budget in tier or []] or None,
     }
-    wishes: dict[str, Any] = {
+    advice_options: dict[str, Any] = {
         "users": users,
         "tolerate": tolerate,
         "target_error": target_error,
@@ -118,89 +104,97 @@ def plan(
         "plot": plot,
     }
     if users is not None:
-        _recommend(source, keys, wishes, output, json)
+        _recommend(source, keys, advice_options, output, json)
         return
-    _refuse_without_users(wishes)
-    made = _made(source, keys)
+    _refuse_without_users(advice_options)
+    agreed = _load_or_make(source, keys)
     if output is not None:
-        made.save(output)
+        agreed.save(output)
     if json:
-        typer.echo(made.to_json())
+        typer.echo(agreed.to_json())
     else:
-        _show(made, output)
+        _print_plan(agreed, output)
 
 
-def _refuse_without_users(wishes: dict[str, Any]) -> None:
-    for name, value in wishes.items():
+def _refuse_without_users(advice_options: dict[str, Any]) -> None:
+    for name, value in advice_options.items():
         if value is not None:
-            flag = "--" + name.replace("_", "-")
-            raise InvalidParameter(flag, "must be given with --users", value)
+            raise InvalidParameter(flag_of(name), "must be given with --users", value)
 
 
 def _recommend(
     source: Path | None,
     keys: dict[str, Any],
-    wishes: dict[str, Any],
+    advice_options: dict[str, Any],
     output: Path | None,
     json: bool,
 ) -> None:
-    """Compare plans, write the recommended one, and show both."""
+    """Compare plans, write the recommended one, and print both."""
     from json import dumps
 
-    from unpoison.cli.plan_advice import check_files, compared, show, write
+    from unpoison.cli.plan_advice import (
+        check_outputs,
+        compare_with_progress,
+        print_comparison,
+        write_outputs,
+    )
     from unpoison.planner import Setting
 
     unused = {"plan": source, "protocol": keys.pop("protocol"), "tier": keys.pop("tiers")}
-    refuse_beside("--users", unused)
-    check_files(output, wishes["plot"])
-    given = {name: wishes[name] for name in ("trials", "seed") if wishes[name] is not None}
-    tolerate = TOLERATED if wishes["tolerate"] is None else wishes["tolerate"]
-    setting = Setting(wishes["users"], tolerate, **given)
-    found = compared(keys, setting, wishes["target_error"])
-    write(found, output, wishes["plot"])
+    refuse_together("--users", unused)
+    check_outputs(output, advice_options["plot"])
+    optional = {name: advice_options[name] for name in ("trials", "seed")}
+    chosen = {name: value for name, value in optional.items() if value is not None}
+    tolerate = advice_options["tolerate"]
+    tolerate = DEFAULT_TOLERATED if tolerate is None else tolerate
+    setting = Setting(advice_options["users"], tolerate, **chosen)
+    comparison = compare_with_progress(keys, setting, advice_options["target_error"])
+    write_outputs(comparison, output, advice_options["plot"])
     if json:
-        typer.echo(dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
         return
-    show(found)
-    _show(found.recommended.candidate.plan, output)
+    print_comparison(comparison)
+    _print_plan(comparison.recommended.candidate.plan, output)
 
 
-def _made(source: Path | None, keys: dict[str, Any]) -> Any:
+def _load_or_make(source: Path | None, keys: dict[str, Any]) -> Plan:
     from unpoison.plan import Plan
 
     if source is None:
         return Plan.new(**{key: value for key, value in keys.items() if value is not None})
-    refuse_beside("--plan", {key.replace("tiers", "tier"): value for key, value in keys.items()})
+    # The plan's key is `tiers`, the option that repeats is `--tier`.
+    refuse_together("--plan", {key.replace("tiers", "tier"): value for key, value in keys.items()})
     return Plan.load(source)
 
 
-def _names(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _tier(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
+def _tier_keys(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
+    """The keys of a tier; its smallest group budget cannot exceed its own."""
     if min_epsilon is None:
         return {"epsilon": epsilon}
     return {"epsilon": epsilon, "min_epsilon": min(epsilon, min_epsilon)}
 
 
-def _show(made: Any, output: Path | None) -> None:
+def _print_plan(plan: Plan, output: Path | None) -> None:
     from unpoison.output.tables import print_table
 
-    low, high = made.bounds
-    domain = f"{len(made.categories)} categories" if made.categories else f"[{low:g}, {high:g}]"
-    typer.echo(f"{made.mechanism}, {made.protocol}, epsilon {made.epsilon:g}, values in {domain}")
-    groups = [(tier.epsilon, group) for tier in made.all_tiers for group in tier.groups]
+    low, high = plan.bounds
+    domain = f"{len(plan.categories)} categories" if plan.categories else f"[{low:g}, {high:g}]"
+    typer.echo(f"{plan.mechanism}, {plan.protocol}, epsilon {plan.epsilon:g}, values in {domain}")
+    groups = [(tier.epsilon, group) for tier in plan.all_tiers for group in tier.groups]
     rows = [
         [
-            str(place),
+            str(number),
             f"{budget:g}",
             f"{group.epsilon:g}",
             str(group.reports),
             f"{float(group.spent):g}",
             f"{100 * group.share:.1f} %",
         ]
-        for place, (budget, group) in enumerate(groups)
+        for number, (budget, group) in enumerate(groups)
     ]
     heads = ["group", "budget", "epsilon a report", "reports a user", "spent", "users"]
     print_table(heads, rows)

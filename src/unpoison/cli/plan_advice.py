@@ -1,4 +1,4 @@
-"""`unpoison plan --users`: plans beside one another, and the one to take."""
+"""The comparison that `unpoison plan --users` prints: a table of plans, and which one to take."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ from unpoison.planner.utility import EVADING
 
 HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "blind spot"]
 WIDTH = 100
+"""Characters a line of explanation, as in the sources of the documentation."""
 
 
-def compared(keys: dict[str, Any], setting: Setting, target_error: float | None) -> Comparison:
-    """All candidates with these keys of a plan, while a bar shows how far it is."""
-    given = {key: value for key, value in keys.items() if value is not None}
-    plans = candidates(**given)
-    with progress(
-        "Comparing plans", sum(setting.collections(each.plan) for each in plans)
-    ) as advance:
+def compare_with_progress(
+    keys: dict[str, Any], setting: Setting, target_error: float | None
+) -> Comparison:
+    """Compare all candidates with these keys of a plan, with a progress bar."""
+    chosen = {key: value for key, value in keys.items() if value is not None}
+    plans = candidates(**chosen)
+    collections = sum(setting.collections(candidate.plan) for candidate in plans)
+    with progress("Comparing plans", collections) as advance:
         return compare(plans, setting, target_error, advance)
 
 
-def write(found: Comparison, output: Path | None, plot: Path | None) -> None:
-    """The recommended plan, and the picture."""
+def write_outputs(comparison: Comparison, output: Path | None, plot: Path | None) -> None:
+    """Write the recommended plan, and the picture."""
     if plot is not None:
         from unpoison.output.plots import draw_plans, save
 
-        save(draw_plans(found), plot)
+        save(draw_plans(comparison), plot)
     if output is not None:
-        found.recommended.candidate.plan.save(output)
+        comparison.recommended.candidate.plan.save(output)
 
 
-def check_files(output: Path | None, plot: Path | None) -> None:
-    """Before anything is computed: two files that can be written."""
+def check_outputs(output: Path | None, plot: Path | None) -> None:
+    """Refuse outputs that cannot be written, before a minute of simulation."""
     from unpoison.output.plots import FORMATS
     from unpoison.system.paths import check_output
 
@@ -52,22 +54,22 @@ def check_files(output: Path | None, plot: Path | None) -> None:
         raise InvalidParameter("outputs", "must be different files", plot.name)
 
 
-def show(found: Comparison) -> None:
-    """The table, what its columns mean, and why one line is recommended."""
-    setting, chosen = found.setting, found.recommended
+def print_comparison(comparison: Comparison) -> None:
+    """Print the table, what its columns mean, and why one line is recommended."""
+    setting, chosen = comparison.setting, comparison.recommended
     typer.echo(
         f"Plans for {setting.users:,} users of whom {_percent(setting.tolerate)} may attack "
         f"(* is recommended):"
     )
-    rows = [_row(line, line is chosen) for line in found.lines]
-    shown = [place for place, head in enumerate(HEADS) if not _idle(head, found)]
-    heads, *cells = [[row[place] for place in shown] for row in [HEADS, *rows]]
+    rows = [_row(line, line is chosen) for line in comparison.lines]
+    columns = [index for index, head in enumerate(HEADS) if not _is_redundant(head, comparison)]
+    heads, *cells = [[row[index] for index in columns] for row in [HEADS, *rows]]
     print_table(heads, cells)
-    typer.echo("\n" + _meaning(found))
-    typer.echo("\n" + _wrapped(_reason(found)) + "\n")
-    for text in _utilities(found):
+    typer.echo("\n" + _column_meanings(comparison))
+    typer.echo("\n" + _wrapped(_recommendation(comparison)) + "\n")
+    for text in _utilities(comparison):
         typer.echo(_wrapped(text, "  "))
-    if found.utilities is not None:
+    if comparison.utilities is not None:
         typer.echo()
 
 
@@ -85,19 +87,19 @@ def _row(line: Prediction, chosen: bool) -> list[str]:
     ]
 
 
-def _idle(head: str, found: Comparison) -> bool:
-    """Of categories the expected error is the one that was seen."""
-    return head == "seen" and found.recommended.candidate.plan.categorical
+def _is_redundant(head: str, comparison: Comparison) -> bool:
+    """Whether a column repeats another: of categories the expected error is the one seen."""
+    return head == "seen" and comparison.recommended.candidate.plan.categorical
 
 
-def _meaning(found: Comparison) -> str:
-    plan, setting = found.recommended.candidate.plan, found.setting
+def _column_meanings(comparison: Comparison) -> str:
+    plan, setting = comparison.recommended.candidate.plan, comparison.setting
     share, alone = _percent(setting.tolerate), "k-RR" if plan.categorical else "PM"
-    number = len(SHAPES) * len(attacks_on(plan)) * setting.trials
-    parts = [
+    collections = len(SHAPES) * len(attacks_on(plan)) * setting.trials
+    meanings = [
         "shares: how users are spread over the groups.",
         "reports: how many a user sends, on average.",
-        f"error: {_error(plan)} in {number} simulated collections: values like "
+        f"error: {_error_meaning(plan)} in {collections} simulated collections: values like "
         f"{', '.join(SHAPES)}; {share} of users attack by {', '.join(attacks_on(plan))}.",
         "seen: what the error was in these few collections.",
         f"price: error over that of ungrouped {alone} with nobody attacking.",
@@ -105,11 +107,11 @@ def _meaning(found: Comparison) -> str:
         "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
         f"blind spot: largest shift that {share} of users could hide by imitating honest reports.",
     ]
-    shown = [part for part in parts if not _idle(part.partition(":")[0], found)]
-    return "\n".join(_wrapped(part, "  ") for part in shown)
+    shown = [text for text in meanings if not _is_redundant(text.partition(":")[0], comparison)]
+    return "\n".join(_wrapped(text, "  ") for text in shown)
 
 
-def _error(plan: Plan) -> str:
+def _error_meaning(plan: Plan) -> str:
     if plan.categorical:
         return "root mean squared error of a frequency by the joint filter"
     return (
@@ -118,21 +120,21 @@ def _error(plan: Plan) -> str:
     )
 
 
-def _reason(found: Comparison) -> str:
-    chosen, target = found.recommended, found.target_error
+def _recommendation(comparison: Comparison) -> str:
+    chosen, target = comparison.recommended, comparison.target_error
     name = f"Recommended: {chosen.candidate.label}"
     if target is None:
         return f"{name}, the fewest reports a user with an error within a tenth of the least."
-    if found.met:
+    if comparison.met:
         return f"{name}, the fewest reports a user with an error of at most {target:g}."
     return (
         f"{name}. No plan meets the target {target:g}. This one misses it by "
         f"{_figure(chosen.worst - target)} ({chosen.worst / target:.3g} times as much). "
-        f"{_enough(found.needed_users)}"
+        f"{_users_needed(comparison.needed_users)}"
     )
 
 
-def _enough(users: int | None) -> str:
+def _users_needed(users: int | None) -> str:
     if users is None:
         return (
             f"No number of users up to {MOST_USERS:,} was found that would do: try a larger "
@@ -141,11 +143,11 @@ def _enough(users: int | None) -> str:
     return f"With this plan about {users:,} users would do."
 
 
-def _utilities(found: Comparison) -> list[str]:
-    utilities = found.utilities
+def _utilities(comparison: Comparison) -> list[str]:
+    utilities = comparison.utilities
     if utilities is None:
         return []
-    share = _percent(found.setting.tolerate)
+    share = _percent(comparison.setting.tolerate)
     return [
         f"U_max {_figure(utilities.most)}: how far {share} of users move the mean who all send the "
         "end of the report domain, if nothing is removed.",
@@ -156,8 +158,9 @@ def _utilities(found: Comparison) -> list[str]:
 
 def _wrapped(text: str, indent: str = "") -> str:
     """Lines of a readable length, none of which begins with a percent sign."""
-    held = text.replace(" %", "\N{NO-BREAK SPACE}%")
-    lines = fill(held, WIDTH, subsequent_indent=indent, break_long_words=False)
+    # A no-break space holds a number and its percent sign together while lines are filled.
+    joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = fill(joined, WIDTH, subsequent_indent=indent, break_long_words=False)
     return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 

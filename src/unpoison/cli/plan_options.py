@@ -6,35 +6,23 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.app import number
+from unpoison.cli.options import number_option
 
-Mechanism = Annotated[
+MechanismName = Annotated[
     str | None,
     typer.Option(
         "--mechanism",
         "-m",
         show_default="piecewise",
-        help="piecewise, square-wave or k-rr (simulation, as in the paper); the same with "
-        "-integer for real devices.",
+        help="{simulation_mechanisms} (simulation, as in the paper); {device_mechanisms} for real "
+        "devices.",
     ),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        parser=number,
-        metavar="NUMBER",
-        show_default="1",
-        help="A user's whole budget.",
-    ),
+    number_option("A user's whole budget.", "--epsilon", "-e", default="1"),
 ]
 MinEpsilon = Annotated[
     float | None,
-    typer.Option(
-        parser=number,
-        metavar="NUMBER",
-        show_default="1/16",
-        help="Smallest group budget, ε0 (baseline: ε_α).",
-    ),
+    number_option("Smallest group budget, ε0 (baseline: ε_α).", default="1/16"),
 ]

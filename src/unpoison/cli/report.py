@@ -1,4 +1,4 @@
-"""`unpoison report`: what one device does, for one value and one campaign."""
+"""`unpoison report`: reports one value to one campaign, as a device."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import math
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import Json, number
+from unpoison.cli.options import Json, number_option, parse_number
 
-FROM_INPUT = "-"
-LONGEST_VALUE = 2**16
+if TYPE_CHECKING:
+    from unpoison.client import Ledger, Policy, Receipt
+
+FROM_STANDARD_INPUT = "-"
+MAX_LINE = 2**16
+"""Bytes of standard input that are read: a value is a number or a category's name, not a file."""
 
 
 def report(
@@ -27,23 +31,18 @@ def report(
             help="The value; - reads it from standard input, so that it stands neither in the "
             "list of processes nor in the history of the shell."
         ),
-    ] = FROM_INPUT,
+    ] = FROM_STANDARD_INPUT,
     invite: Annotated[
         str | None,
         typer.Option(
             envvar="UNPOISON_INVITE", help="The invite, for a campaign that is not open to all."
         ),
     ] = None,
-    low: Annotated[
-        float | None,
-        typer.Option(parser=number, metavar="NUMBER", help="The range that you agree to: from."),
-    ] = None,
+    low: Annotated[float | None, number_option("The range that you agree to: from.")] = None,
     high: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="The range that you agree to: to. A value outside counts as the nearest end.",
+        number_option(
+            "The range that you agree to: to. A value outside counts as the nearest end."
         ),
     ] = None,
     category: Annotated[
@@ -52,17 +51,9 @@ def report(
             help="A category that you agree to, instead of a range; repeated, in the plan's order."
         ),
     ] = None,
-    max_epsilon: Annotated[
-        float,
-        typer.Option(
-            parser=number, metavar="NUMBER", help="The most that this campaign may spend."
-        ),
-    ] = 1.0,
+    max_epsilon: Annotated[float, number_option("The most that this campaign may spend.")] = 1.0,
     lifetime_epsilon: Annotated[
-        float,
-        typer.Option(
-            parser=number, metavar="NUMBER", help="The most that all campaigns may spend together."
-        ),
+        float, number_option("The most that all campaigns may spend together.")
     ] = 8.0,
     ledger: Annotated[
         Path | None,
@@ -91,46 +82,47 @@ def report(
     policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon)
     check_campaign_id(campaign)
     with Transport(collector, insecure=insecure) as transport:
-        given = _given(value)
-        answer = given if categories else _number(given)
-        policy.encode(answer)
-        with Ledger.default() if ledger is None else Ledger(ledger) as book:
-            receipt = Device(collector, policy, book, transport).report(campaign, answer, invite)
-    _show(receipt, policy, book, json)
+        text = _value_text(value)
+        parsed = text if categories else _number_or_nan(text)
+        # Refuse a value that is none before the ledger's file is created.
+        policy.encode(parsed)
+        with Ledger.default() if ledger is None else Ledger(ledger) as opened:
+            receipt = Device(collector, policy, opened, transport).report(campaign, parsed, invite)
+    _print_receipt(receipt, policy, opened, json)
 
 
-def _given(value: str) -> str:
+def _value_text(value: str) -> str:
     """The value as text, from standard input unless it stands in the command."""
-    if value != FROM_INPUT:
+    if value != FROM_STANDARD_INPUT:
         return value
     if sys.stdin.isatty():
         return str(typer.prompt("Value (not shown)", hide_input=True, err=True))
-    line = typer.get_binary_stream("stdin").readline(LONGEST_VALUE)
+    line = typer.get_binary_stream("stdin").readline(MAX_LINE)
     return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
 
 
-def _number(text: str) -> float:
-    """A number; what is none becomes NaN, which is refused without repeating the text."""
+def _number_or_nan(text: str) -> float:
+    """A number; what is none becomes NaN, which the policy refuses without repeating the text."""
     with suppress(typer.BadParameter):
-        return number(text)
+        return parse_number(text)
     return math.nan
 
 
-def _show(receipt: Any, policy: Any, book: Any, json: bool) -> None:
+def _print_receipt(receipt: Receipt, policy: Policy, ledger: Ledger, json: bool) -> None:
     if json:
         from json import dumps
 
-        facts = {"lifetime_epsilon": policy.lifetime_epsilon, "ledger": str(book.path)}
+        facts = {"lifetime_epsilon": policy.lifetime_epsilon, "ledger": str(ledger.path)}
         typer.echo(dumps({**receipt.to_dict(), **facts}, indent=2))
         return
     noun = "report" if receipt.reports == 1 else "reports"
-    where = f"campaign {receipt.campaign} at {receipt.collector}"
+    campaign = f"campaign {receipt.campaign} at {receipt.collector}"
     if receipt.already:
-        typer.echo(f"Nothing sent: {where} has had {receipt.reports} {noun} from here before.")
+        typer.echo(f"Nothing sent: {campaign} has had {receipt.reports} {noun} from here before.")
     else:
-        typer.echo(f"Sent {receipt.reports} noisy {noun} to {where}.")
+        typer.echo(f"Sent {receipt.reports} noisy {noun} to {campaign}.")
     groups = " and ".join(str(group) for group in receipt.groups)
     typer.echo(f"group     {groups}")
     typer.echo(f"spent     epsilon {float(receipt.epsilon):g} in this campaign")
     lifetime = f"{policy.lifetime_epsilon:g}"
-    typer.echo(f"in all    epsilon {float(receipt.total):g} of {lifetime} (ledger {book.path})")
+    typer.echo(f"in all    epsilon {float(receipt.total):g} of {lifetime} (ledger {ledger.path})")

@@ -1,24 +1,27 @@
-"""`unpoison reproduce`: tables and figures of the paper, and ours, by one command each."""
+"""`unpoison reproduce`: runs experiments and writes their rows, tables, pictures and a report."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import Json, whole
-from unpoison.errors import InvalidParameter
+from unpoison.cli.options import (
+    Json,
+    check_at_least_one,
+    whole_number_option,
+    workers_option,
+)
+
+if TYPE_CHECKING:
+    from unpoison.experiments import Cell, Experiment, Section
 
 
 def reproduce(
     names: Annotated[
         list[str],
-        typer.Argument(
-            help="table-1, fig-datasets, fig-gamma, fig-mse, fig-robustness, fig-sw, "
-            "fig-kmeans, fig-frequency, fig-frequency-own, fig-evasion; or all of these. "
-            "Ours: joint, joint-nobody."
-        ),
+        typer.Argument(help="{paper_experiments}; or all of these. Ours: {other_experiments}."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for rows, tables and pictures.")
@@ -31,23 +34,13 @@ def reproduce(
     ] = False,
     trials: Annotated[
         int | None,
-        typer.Option(
-            parser=whole,
-            metavar="INTEGER",
-            show_default="each experiment's own",
-            help="Independent collections a cell.",
-        ),
+        whole_number_option("Independent collections a cell.", default="each experiment's own"),
     ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--markdown", help="Also write the tables into this Markdown file."),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole, metavar="INTEGER", show_default="all cores", help="Processes at once."
-        ),
-    ] = None,
+    workers: Annotated[int | None, workers_option("Processes at once.")] = None,
     json: Json = False,
 ) -> None:
     """Run experiments, and write their rows (Parquet), tables (Markdown) and pictures (PNG).
@@ -60,40 +53,42 @@ def reproduce(
     from unpoison.experiments import experiments, markdown, report
     from unpoison.output.markdown import check_markers, put_between_markers
 
-    for option, value in (("--trials", trials), ("--workers", workers)):
-        if value is not None and value < 1:
-            raise InvalidParameter(option, "must be at least 1", value)
-    everything = [name for name in experiments if experiments[name].of_the_paper]
-    wanted = everything if names == ["all"] else list(dict.fromkeys(names))
-    chosen = {name: experiments[name]() for name in wanted}
+    check_at_least_one("--trials", trials)
+    check_at_least_one("--workers", workers)
+    of_the_paper = [name for name in experiments if experiments[name].of_the_paper]
+    requested = of_the_paper if names == ["all"] else list(dict.fromkeys(names))
+    chosen = {name: experiments[name]() for name in requested}
+    # Before hours of work: a page that has no place for a table.
     for name in chosen:
         if page is not None:
             check_markers(page, name)
     sections = []
-    for name, each in chosen.items():
-        cells = _cells(each.cells(quick), fast, trials)
-        section = _run(name, each, cells, output, workers, quick)
+    for name, experiment in chosen.items():
+        cells = adjusted_cells(experiment.cells(quick), fast, trials)
+        section = _run(name, experiment, cells, output, workers, quick)
         sections.append(section)
         if page is not None:
             put_between_markers(page, name, markdown(_all_tables(section)))
         if not json:
-            _show(section)
-    _write(output / "report.html", report(sections, _command(names, quick, fast, trials)).encode())
+            _print_section(section)
+    _write(
+        output / "report.html", report(sections, _command_line(names, quick, fast, trials)).encode()
+    )
     if json:
         _print_json(sections, output)
     else:
         typer.echo(f"Written: rows, tables and pictures in {output}, and {output}/report.html.")
 
 
-def _command(names: list[str], quick: bool, fast: bool, trials: int | None) -> str:
+def _command_line(names: list[str], quick: bool, fast: bool, trials: int | None) -> str:
     options = ["--quick"] * quick + ["--fast"] * fast
     if trials is not None:
         options.append(f"--trials {trials}")
     return " ".join(["unpoison reproduce", *names, *options])
 
 
-def _all_tables(section: Any) -> dict[str, list[list[str]]]:
-    """What was claimed first, then the numbers."""
+def _all_tables(section: Section) -> dict[str, list[list[str]]]:
+    """The table of claims, if any, before the tables of numbers."""
     from unpoison.experiments import claims_table
 
     if not section.claims:
@@ -102,7 +97,7 @@ def _all_tables(section: Any) -> dict[str, list[list[str]]]:
     return {section.claim_title: claims, **section.tables}
 
 
-def _show(section: Any) -> None:
+def _print_section(section: Section) -> None:
     from unpoison.output.tables import print_table
 
     typer.echo(f"{section.title}\n")
@@ -111,12 +106,12 @@ def _show(section: Any) -> None:
         print_table(rows[0], rows[1:])
         typer.echo("")
     for claim in section.claims:
-        word = "confirmed" if claim.confirmed else "NOT confirmed"
-        typer.echo(f'"{claim.text}": {word} ({claim.evidence}).')
+        verdict = "confirmed" if claim.confirmed else "NOT confirmed"
+        typer.echo(f'"{claim.text}": {verdict} ({claim.evidence}).')
     typer.echo("")
 
 
-def _print_json(sections: list[Any], output: Path) -> None:
+def _print_json(sections: list[Section], output: Path) -> None:
     import json as encoder
     from dataclasses import asdict
 
@@ -130,17 +125,22 @@ def _print_json(sections: list[Any], output: Path) -> None:
     typer.echo(encoder.dumps({**facts, "report": str(output / "report.html")}))
 
 
-def _cells(cells: list[Any], fast: bool, trials: int | None) -> list[Any]:
+def adjusted_cells(cells: list[Cell], fast: bool, trials: int | None) -> list[Cell]:
+    """An experiment's cells with `--fast` and `--trials` in the place of their own settings."""
     from dataclasses import replace
 
-    changes = {} if trials is None else {"trials": trials}
-    return [replace(cell, fast=fast or cell.fast, **changes) for cell in cells]
+    return [replace(cell, fast=fast or cell.fast, trials=trials or cell.trials) for cell in cells]
 
 
 def _run(
-    name: str, experiment: Any, cells: list[Any], output: Path, workers: int | None, quick: bool
-) -> Any:
-    """Run what is missing, write rows, tables and picture, and give all that the report needs."""
+    name: str,
+    experiment: Experiment,
+    cells: list[Cell],
+    output: Path,
+    workers: int | None,
+    quick: bool,
+) -> Section:
+    """Run the cells that are missing, and write rows, tables and picture of one experiment."""
     import io
 
     import pyarrow.parquet as pq

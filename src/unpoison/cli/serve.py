@@ -1,15 +1,19 @@
-"""`unpoison serve`: the collector."""
+"""`unpoison serve`: runs the collector, or does one piece of maintenance on it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.app import whole
+from unpoison.cli.options import whole_number_option
 from unpoison.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from unpoison.collector.server import Prepared
+    from unpoison.collector.settings import Settings
 
 
 def serve(
@@ -25,12 +29,7 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            parser=whole,
-            metavar="INTEGER",
-            show_default="8000",
-            help="Port to listen at; 0 takes a free one.",
-        ),
+        whole_number_option("Port to listen at; 0 takes a free one.", default="8000"),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with settings; see docs/collector.md for all.")
@@ -77,7 +76,7 @@ def serve(
 
     Example: unpoison serve --database reports.db --port 8000
     """
-    settings = _settings(
+    settings = _load_settings(
         config,
         database=database,
         host=host,
@@ -85,36 +84,38 @@ def serve(
         public=public,
         keep_submissions=keep_submissions,
     )
-    chores = {
-        _show_check: check,
+    # In this order: revoked first, a new token is not revoked at once; rotated first, the key that
+    # stays is the new one.
+    maintenance = {
+        _print_check: check,
         _revoke_tokens: revoke_tokens,
-        _print_token: new_token,
-        _rotate: rotate_key,
-        _forget: forget_old_keys,
+        _print_new_token: new_token,
+        _rotate_key: rotate_key,
+        _forget_old_keys: forget_old_keys,
     }
-    asked = [chore for chore, wanted in chores.items() if wanted]
-    for chore in asked:
-        chore(settings)
-    if not asked:
+    requested = [task for task, wanted in maintenance.items() if wanted]
+    for task in requested:
+        task(settings)
+    if not requested:
         _run(settings)
 
 
-def _settings(config: Path | None, **given: Any) -> Any:
+def _load_settings(config: Path | None, **options: str | float | bool | None) -> Settings:
     try:
         from unpoison.collector.settings import Settings
     except ImportError:
         raise MissingExtra("the collector", "collector") from None
-    return Settings.load(config, **given)
+    return Settings.load(config, **options)
 
 
-def _show_check(settings: Any) -> None:
+def _print_check(settings: Settings) -> None:
     from unpoison.collector.server import check
 
-    for name, found in check(settings).items():
-        typer.echo(f"{name}: {found}")
+    for part, state in check(settings).items():
+        typer.echo(f"{part}: {state}")
 
 
-def _print_token(settings: Any) -> None:
+def _print_new_token(settings: Settings) -> None:
     from unpoison.collector.clock import Clock
     from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
@@ -127,7 +128,7 @@ def _print_token(settings: Any) -> None:
     typer.echo(token)
 
 
-def _revoke_tokens(settings: Any) -> None:
+def _revoke_tokens(settings: Settings) -> None:
     from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
     from unpoison.collector.storage.operator_tokens import forget_operators
@@ -139,33 +140,36 @@ def _revoke_tokens(settings: Any) -> None:
     typer.echo(f"Tokens revoked: {revoked}", err=True)
 
 
-def _rotate(settings: Any) -> None:
+def _rotate_key(settings: Settings) -> None:
     from unpoison.collector.service.signing_keys import KeyFile
 
     keys = KeyFile(settings.keys).rotate()
     typer.echo(f"{settings.keys}: {len(keys)} keys; the newest signs. Restart the collector.")
 
 
-def _forget(settings: Any) -> None:
+def _forget_old_keys(settings: Settings) -> None:
     from unpoison.collector.service.signing_keys import KeyFile
 
     KeyFile(settings.keys).forget()
     typer.echo(f"{settings.keys}: one key is left. Restart the collector.")
 
 
-def _run(settings: Any) -> None:
-    """Whoever stops the collector, by Ctrl-C or SIGTERM, means it: that is no failure."""
+def _run(settings: Settings) -> None:
+    """Run the collector until Ctrl-C or SIGTERM, both of which are a normal end."""
     from unpoison.collector.server import run
 
     with suppress(KeyboardInterrupt, SystemExit):
-        run(settings, _greet)
+        run(settings, _print_addresses)
 
 
-def _greet(address: str, parts: Any) -> None:
-    """Where to look; a new token is shown once, in a link that keeps it out of requests."""
-    if parts.backup is not None:
-        typer.echo(f"The database was brought up to date; a copy of it is {parts.backup}")
+def _print_addresses(address: str, prepared: Prepared) -> None:
+    """Print where the collector is, and a new token once.
+
+    The link has the token in its fragment, which browsers send to no server.
+    """
+    if prepared.backup is not None:
+        typer.echo(f"The database was brought up to date; a copy of it is {prepared.backup}")
     typer.echo(f"Collector: {address} (API: {address}/openapi.json)")
-    if parts.token is not None:
-        typer.echo(f"Operator token, shown this once: {parts.token}")
-        typer.echo(f"Page for the operator: {address}/#token={parts.token}")
+    if prepared.token is not None:
+        typer.echo(f"Operator token, shown this once: {prepared.token}")
+        typer.echo(f"Page for the operator: {address}/#token={prepared.token}")

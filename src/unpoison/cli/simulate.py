@@ -1,29 +1,41 @@
-"""`unpoison simulate`: what an attack would do to a metric, and what each method would say."""
+"""`unpoison simulate`: simulates an attack, and scores what each method makes of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.app import Json, Seed, number, refuse_beside, whole
-from unpoison.cli.plan_options import Epsilon, Mechanism, MinEpsilon
-from unpoison.cli.scheme_options import (
+from unpoison.cli.estimation_options import (
     InitialMean,
     PostProcessing,
     SideRule,
     StatisticName,
     Weights,
-    given_options,
+    chosen_options,
 )
+from unpoison.cli.options import (
+    Json,
+    Seed,
+    check_at_least_one,
+    flag_of,
+    number_option,
+    refuse_together,
+    whole_number_option,
+)
+from unpoison.cli.plan_options import Epsilon, MechanismName, MinEpsilon
 from unpoison.errors import InvalidParameter
 
-METHODS = {
-    "dap": ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "joint"),
-    "baseline": ("ostrich", "trimming", "baseline"),
-}
-ON_NUMBERS_ONLY = ("trimming",)
+if TYPE_CHECKING:
+    from unpoison.datasets import Sample
+    from unpoison.plan import Plan
+
+DEFAULT_DATASET = "taxi"
+DEFAULT_USERS = 100_000
+"""Enough for the paper's effects to be seen, few enough for a run of seconds."""
+DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
+"""The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
 
 
@@ -33,8 +45,8 @@ def simulate(
         typer.Option(
             "--dataset",
             "-d",
-            show_default="taxi",
-            help="beta-2-5, beta-5-2, taxi, retirement or covid-19.",
+            show_default=DEFAULT_DATASET,
+            help="{datasets}.",
         ),
     ] = None,
     values: Annotated[
@@ -45,13 +57,8 @@ def simulate(
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(
-            "--users",
-            "-n",
-            parser=whole,
-            metavar="INTEGER",
-            show_default="100000",
-            help="Users drawn from the dataset.",
+        whole_number_option(
+            "Users drawn from the dataset.", "--users", "-n", default=str(DEFAULT_USERS)
         ),
     ] = None,
     plan: Annotated[
@@ -59,7 +66,7 @@ def simulate(
     ] = None,
     epsilon: Epsilon = None,
     min_epsilon: MinEpsilon = None,
-    mechanism: Mechanism = None,
+    mechanism: MechanismName = None,
     attack: Annotated[
         str | None,
         typer.Option(
@@ -67,21 +74,15 @@ def simulate(
             "-a",
             show_default="uniform on the outer quarter of the upper half; on categories "
             "maximal-gain",
-            help="On numbers none, uniform:LOW,HIGH, gaussian, beta, triangular (the same ends), "
-            "point:AT, evasion:SHARE, noise, input:VALUE, adaptive:GROUPS or opposite:LOW,HIGH, "
-            "with positions in terms of C (end of the report domain), O (true mean), b (square "
-            "wave); on categories none, targets:NAME,NAME, maximal-gain:COUNT, random or "
-            "input:NAME.",
+            help="On numbers {attacks_on_numbers}, with positions in terms of C (end of the report "
+            "domain), O (true mean), b (square wave); on categories {attacks_on_categories}. "
+            "Most parameters may be left out.",
         ),
     ] = None,
     byzantine_fraction: Annotated[
         float,
-        typer.Option(
-            "--byzantine-fraction",
-            "-g",
-            parser=number,
-            metavar="NUMBER",
-            help="Share of attackers, γ, from 0 to less than 1/2.",
+        number_option(
+            "Share of attackers, γ, from 0 to less than 1/2.", "--byzantine-fraction", "-g"
         ),
     ] = 0.25,
     methods: Annotated[
@@ -108,9 +109,7 @@ def simulate(
     side_rule: SideRule = None,
     weights: Weights = None,
     initial_mean: InitialMean = None,
-    trials: Annotated[
-        int, typer.Option(parser=whole, metavar="INTEGER", help="Independent collections.")
-    ] = 1,
+    trials: Annotated[int, whole_number_option("Independent collections.")] = 1,
     seed: Seed = None,
     reports: Annotated[
         Path | None,
@@ -132,29 +131,30 @@ def simulate(
     """
     import numpy as np
 
-    from unpoison.cli.scenario import Scenario, drawn_sample, read_sample, streams
+    from unpoison.cli.sample import draw_sample, read_sample
+    from unpoison.cli.scenario import Scenario, random_streams
     from unpoison.estimate.statistic import Statistic
     from unpoison.output.scores import print_outcome
     from unpoison.protocols import FilterOptions
     from unpoison.simulation.trials import score
 
     _check_outputs(reports, summary, plot)
-    options = given_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
-    if trials < 1:
-        raise InvalidParameter("--trials", "must be at least 1", trials)
+    options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
+    check_at_least_one("--trials", trials)
     seeds = np.random.SeedSequence(seed)
     if values is None:
-        sample = drawn_sample(dataset or "taxi", users, column, streams(seeds)[0])
+        drawn = DEFAULT_USERS if users is None else users
+        sample = draw_sample(dataset or DEFAULT_DATASET, drawn, column, random_streams(seeds)[0])
     else:
-        refuse_beside("--values", {"dataset": dataset, "users": users})
-        sample = read_sample(values, column, _wants_categories(plan, mechanism))
-    agreed = _plan(plan, sample, mechanism, epsilon, min_epsilon)
+        refuse_together("--values", {"dataset": dataset, "users": users})
+        sample = read_sample(values, column, _reads_categories(plan, mechanism))
+    agreed = _load_or_make_plan(plan, sample, mechanism, epsilon, min_epsilon)
     if compare:
-        refuse_beside("--compare", {"methods": methods})
+        refuse_together("--compare", {"methods": methods})
     if fast:
-        refuse_beside("--fast", {"reports": reports})
-    names = _all_methods(agreed, statistic) if compare else _methods(methods, agreed)
-    _check_used(options, names)
+        refuse_together("--fast", {"reports": reports})
+    names = _all_fitting_methods(agreed, statistic) if compare else _methods(methods, agreed)
+    _refuse_unused_options(options, names)
     scenario = Scenario(
         agreed,
         sample,
@@ -172,17 +172,17 @@ def simulate(
     print_outcome(scores, rows, run, sample, agreed, json)
 
 
-def _check_used(options: dict[str, Any], names: list[str]) -> None:
-    """Options of the paper's schemes do nothing for other methods."""
+def _refuse_unused_options(options: dict[str, Any], names: list[str]) -> None:
+    """Refuse options of the paper's schemes where none of them is run."""
     from unpoison.protocols import SCHEMES
 
     if options and not {*SCHEMES, "baseline"} & {*names}:
-        flag = "--" + next(iter(options)).replace("_", "-")
+        flag = flag_of(next(iter(options)))
         raise InvalidParameter(flag, "goes with the paper's schemes", ", ".join(names))
 
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
-    """Before anything is simulated: three outputs must be three files that can be written."""
+    """Refuse outputs that cannot be written, or are one file, before anything is simulated."""
     from unpoison.output.plots import FORMATS
     from unpoison.reports.writing import REPORT_SUFFIXES
     from unpoison.system.paths import check_output
@@ -195,8 +195,8 @@ def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None
         raise InvalidParameter("outputs", "must be different files", paths[-1].name)
 
 
-def _wants_categories(plan: Path | None, mechanism: str | None) -> bool:
-    """Whether a column is to be read as names."""
+def _reads_categories(plan: Path | None, mechanism: str | None) -> bool:
+    """Whether a column is to be read as names of categories."""
     from unpoison.mechanisms import mechanisms
     from unpoison.plan import Plan
 
@@ -205,37 +205,38 @@ def _wants_categories(plan: Path | None, mechanism: str | None) -> bool:
     return mechanism is not None and mechanisms[mechanism].categorical
 
 
-def _plan(
+def _load_or_make_plan(
     plan: Path | None,
-    sample: Any,
+    sample: Sample,
     mechanism: str | None,
     epsilon: float | None,
     min_epsilon: float | None,
-) -> Any:
+) -> Plan:
     from unpoison.plan import Plan
 
     keys = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon}
-    given: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
+    chosen: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
     if plan is not None:
-        refuse_beside("--plan", given)
+        refuse_together("--plan", chosen)
         agreed = Plan.load(plan)
     elif sample.categories is None:
-        agreed = Plan.new(**given, low=sample.low, high=sample.high)
+        agreed = Plan.new(**chosen, low=sample.low, high=sample.high)
     else:
-        agreed = Plan.new(**{"mechanism": "k-rr", **given}, categories=sample.categories)
+        agreed = Plan.new(**{"mechanism": "k-rr", **chosen}, categories=sample.categories)
     if agreed.categorical != (sample.categories is not None):
         kind = "categories" if sample.categories is not None else "numbers"
         raise InvalidParameter("mechanism", f"must be one for {kind}", agreed.mechanism)
     return agreed
 
 
-def _default_attack(plan: Any) -> str:
+def _default_attack(plan: Plan) -> str:
+    """Where the paper puts its poison: the outer part of the report domain."""
     if plan.categorical:
         return DEFAULT_CATEGORY_ATTACK
     return "uniform:" + ",".join(plan.group_mechanisms[0].outer_range)
 
 
-def _all_methods(plan: Any, statistic: str | None) -> list[str]:
+def _all_fitting_methods(plan: Plan, statistic: str | None) -> list[str]:
     """The oracle, and every method that can be run here on such a plan."""
     from unpoison.estimate.methods import method_names, methods
     from unpoison.simulation.trials import ORACLE
@@ -243,14 +244,14 @@ def _all_methods(plan: Any, statistic: str | None) -> list[str]:
     return [ORACLE, *(name for name in method_names() if methods[name].fits(plan, statistic))]
 
 
-def _methods(text: str | None, plan: Any) -> list[str]:
-    """The chosen methods, or all that fit the plan."""
-    from unpoison.estimate.methods import find_method
+def _methods(text: str | None, plan: Plan) -> list[str]:
+    """The methods of `--methods`, or the default ones that fit the plan."""
+    from unpoison.estimate.methods import find_method, methods
 
     if text is None:
-        fitting = METHODS[plan.protocol]
-        return [name for name in fitting if not (plan.categorical and name in ON_NUMBERS_ONLY)]
-    names = [find_method(each.strip()).name for each in text.split(",") if each.strip()]
+        return [name for name in DEFAULT_METHODS if methods[name].fits(plan)]
+    names = [find_method(name.strip()).name for name in text.split(",") if name.strip()]
     if not names:
         raise InvalidParameter("--methods", "must name at least one method", repr(text))
+    # A method that is named twice runs once.
     return list(dict.fromkeys(names))

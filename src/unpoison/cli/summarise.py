@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unpoison.cli.app import DropInvalid, Json, PlanFile, whole
+from unpoison.cli.options import (
+    DropInvalid,
+    Json,
+    PlanFile,
+    check_at_least_one,
+    workers_option,
+)
 from unpoison.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -46,7 +52,7 @@ def summarise(
             "since 1970)."
         ),
     ] = "timestamp",
-    engine: Annotated[str, typer.Option(help="What counts: local or dask.")] = "local",
+    engine: Annotated[str, typer.Option(help="What counts: {engines}.")] = "local",
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -56,12 +62,7 @@ def summarise(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            parser=whole,
-            metavar="INTEGER",
-            show_default="all cores",
-            help="Threads, or processes of a cluster on this machine.",
-        ),
+        workers_option("Threads, or processes of a cluster on this machine."),
     ] = None,
     skip_bad_files: Annotated[
         bool,
@@ -137,8 +138,7 @@ def _count(
 def _engine(name: str, scheduler: str | None, workers: int | None) -> Engine:
     from unpoison.engines import engines
 
-    if workers is not None and workers < 1:
-        raise InvalidParameter("--workers", "must be at least 1", workers)
+    check_at_least_one("--workers", workers)
     chosen, options = engines[name], {"workers": workers, "scheduler": scheduler}
     taken = {option: value for option, value in options.items() if value is not None}
     if name == "local" and scheduler is not None:

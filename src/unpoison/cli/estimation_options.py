@@ -1,4 +1,4 @@
-"""Options of the paper's schemes, for every command that runs them."""
+"""Options of what is estimated and how, for every command that estimates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.app import number
+from unpoison.cli.help_names import alternatives
+from unpoison.cli.options import parse_number
 from unpoison.errors import InvalidParameter
 
 Weights = Annotated[
@@ -34,7 +35,7 @@ StatisticName = Annotated[
     typer.Option(
         "--statistic",
         show_default="mean; frequencies for categories",
-        help="What to estimate: mean, distribution, or frequencies.",
+        help="What to estimate: {statistics}.",
     ),
 ]
 PostProcessing = Annotated[
@@ -47,20 +48,29 @@ PostProcessing = Annotated[
 ]
 
 
-def given_options(**options: Any) -> dict[str, Any]:
-    """The options that were given, as `FilterOptions` takes them."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if "initial_mean" in given:
-        given["initial_mean"] = _initial_mean(given["initial_mean"])
-    return given
+def chosen_options(**options: str | float | None) -> dict[str, Any]:
+    """The options that were given, as `FilterOptions` and defences take them.
+
+    Others are left out rather than filled with defaults: a method refuses options that it does not
+    take, and its own defaults are the library's.
+
+    >>> chosen_options(weights=None, initial_mean="1/4")
+    {'initial_mean': 0.25}
+    """
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if "initial_mean" in chosen:
+        chosen["initial_mean"] = _parse_initial_mean(chosen["initial_mean"])
+    return chosen
 
 
-def _initial_mean(text: str) -> str | float:
-    """`middle`, `pessimistic`, `ems`, or a number in natural units."""
-    if text in ("middle", "pessimistic", "ems"):
+def _parse_initial_mean(text: str) -> str | float:
+    """A rule for O' by its name, or a number in natural units."""
+    from unpoison.estimate.options import INITIAL_MEANS
+
+    if text in INITIAL_MEANS:
         return text
     try:
-        return number(text)
+        return parse_number(text)
     except typer.BadParameter:
-        rule = "must be middle, pessimistic, ems or a number"
+        rule = f"must be {alternatives([*INITIAL_MEANS, 'a number'])}"
         raise InvalidParameter("--initial-mean", rule, repr(text)) from None
