@@ -35,7 +35,7 @@ from unpoison.estimate.postprocessing import POST_PROCESSING
 from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
 from unpoison.mechanisms import mechanisms
-from unpoison.simulation.trials import Score
+from unpoison.simulation import Score
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -36,9 +36,9 @@ from unpoison.attacks import (
 )
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import make
-from unpoison.simulation.ground_truth import Truth
-from unpoison.simulation.inputs import Inputs
-from unpoison.simulation.users import Crowd
+from unpoison.simulation.ground_truth import GroundTruth
+from unpoison.simulation.honest_inputs import HonestInputs
+from unpoison.simulation.users import SimulatedUsers
 from unpoison.types import FloatArray
 
 
@@ -240,7 +240,7 @@ def test_an_input_that_is_no_category_is_refused(mechanism: str) -> None:
 
 
 def targets_of(plan: Plan) -> list[Target]:
-    truth = Truth(plan, Inputs(plan.normalise(np.array([0.2, 0.4]))))
+    truth = GroundTruth(plan, HonestInputs(plan.normalise(np.array([0.2, 0.4]))))
     return [truth.target(group) for group in range(len(plan.all_groups))]
 
 
@@ -284,9 +284,9 @@ def test_opposite_poison_changes_sides_from_budget_to_budget(mechanism: str) -> 
 @pytest.mark.parametrize("attack", ["input:-1", "adaptive:1,3C/4,C", "opposite"])
 def test_in_the_baseline_reports_that_go_by_the_group_are_not_repeated(attack: str) -> None:
     plan = Plan.new(protocol="baseline", epsilon=2.0, min_epsilon=0.25, low=0, high=1)
-    crowd = Crowd.draw(plan, np.full(1000, 0.3), attack, 0.3, np.random.default_rng(1))
-    sent = crowd.poison(1)
-    alone = crowd.attack.poison(
-        crowd.truth.target(1), 300, np.random.default_rng(crowd.poison_seeds[1])
+    users = SimulatedUsers.draw(plan, np.full(1000, 0.3), attack, 0.3, np.random.default_rng(1))
+    sent = users.poison(1)
+    alone = users.attack.poison(
+        users.truth.target(1), 300, np.random.default_rng(users.poison_seeds[1])
     )
     np.testing.assert_array_equal(sent, alone)

@@ -10,7 +10,7 @@ import pytest
 
 from unpoison.estimate.methods import split_method
 from unpoison.experiments import Cell, Claim, experiments
-from unpoison.simulation.trials import GROUPED, UNGROUPED
+from unpoison.simulation.trial import GROUPED, UNGROUPED
 
 SCHEMES = ("emf", "emf-star", "cemf-star")
 Row = dict[str, Any]

@@ -14,8 +14,8 @@ from unpoison.estimate import Estimate
 from unpoison.estimate.methods import estimates
 from unpoison.mechanisms import make, mechanisms
 from unpoison.mechanisms.direct_counts import draw_windows
-from unpoison.simulation.ground_truth import Truth
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.ground_truth import GroundTruth
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
 from unpoison.simulation.population import Population
 from unpoison.types import FloatArray
@@ -85,12 +85,12 @@ ATTACKS = {
 """Parameters beyond the examples that the contract of attacks is checked with, and a mechanism."""
 
 
-def truth_of(mechanism: str) -> Truth:
+def truth_of(mechanism: str) -> GroundTruth:
     if mechanism == "k-rr":
         plan = Plan.new(mechanism, 1.0, categories=["a", "b", "c"])
-        return Truth(plan, Inputs(np.array([0.0, 1.0, 2.0]), np.array([5, 3, 2])))
+        return GroundTruth(plan, HonestInputs(np.array([0.0, 1.0, 2.0]), np.array([5, 3, 2])))
     plan = Plan.new(mechanism, 1.0, low=0, high=1, cells=64)
-    return Truth(plan, Inputs(np.array([-0.2, 0.1])))
+    return GroundTruth(plan, HonestInputs(np.array([-0.2, 0.1])))
 
 
 @pytest.mark.parametrize("text", ATTACKS)

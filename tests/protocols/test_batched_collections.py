@@ -14,8 +14,7 @@ from unpoison.filters.em import Free, Problem, Stages, maximise, run_stages
 from unpoison.filters.em import stages as stages_module
 from unpoison.mechanisms import DiagonalTransition
 from unpoison.protocols import SCHEMES, FilterOptions, analysis_of
-from unpoison.simulation import Simulation
-from unpoison.simulation.trials import run_trials
+from unpoison.simulation import Simulation, run_trials
 
 PLANS: dict[str, dict[str, Any]] = {
     "piecewise": {"epsilon": 1.0, "low": 0, "high": 1},

@@ -14,9 +14,8 @@ from unpoison.errors import InvalidParameter
 from unpoison.estimate.methods import estimates, find_method
 from unpoison.output.plots import draw_comparison
 from unpoison.protocols import SCHEMES
-from unpoison.simulation import Simulation
+from unpoison.simulation import Simulation, oracle_estimate, run_trials, score
 from unpoison.simulation.population import Population
-from unpoison.simulation.trials import oracle_estimate, run_trials, score
 
 RUN = ("--users", "20000", "--epsilon", "0.5", "--min-epsilon", "0.25", "--seed", "1", "--fast")
 

@@ -13,7 +13,7 @@ from unpoison.attacks import Point
 from unpoison.errors import InvalidParameter, UnpoisonError
 from unpoison.filters.buckets import Buckets
 from unpoison.mechanisms.exact import exact
-from unpoison.simulation.simulate import Crowd
+from unpoison.simulation.users import SimulatedUsers
 from unpoison.types import FloatArray
 
 NUMERICAL = ("piecewise", "piecewise-integer", "square-wave", "square-wave-integer")
@@ -43,14 +43,14 @@ def run(seed: int = 2, attack: str = "uniform:3C/4,C", fraction: float = 0.25) -
     return simulate(plan(), values(), attack, fraction, np.random.default_rng(seed))
 
 
-def crowd(seed: int = 2, fraction: float = 0.25, *, of: Plan | None = None) -> Crowd:
+def make_users(seed: int = 2, fraction: float = 0.25, *, of: Plan | None = None) -> SimulatedUsers:
     rng = np.random.default_rng(seed)
-    return Crowd.draw(of or plan(), values(), "uniform:3C/4,C", fraction, rng)
+    return SimulatedUsers.draw(of or plan(), values(), "uniform:3C/4,C", fraction, rng)
 
 
-def poison_of(drawn: Crowd) -> dict[int, FloatArray]:
+def poison_of(users: SimulatedUsers) -> dict[int, FloatArray]:
     """The last chunk of each group is what the attackers send."""
-    return {group: reports for group, reports, _ in drawn.reports()}
+    return {group: reports for group, reports, _ in users.reports()}
 
 
 # Who is who
@@ -58,9 +58,10 @@ def poison_of(drawn: Crowd) -> dict[int, FloatArray]:
 
 @settings(deadline=None)
 @given(st.integers(3, 5000), st.floats(0, 0.499))
-def test_as_many_users_attack_as_asked(users: int, fraction: float) -> None:
-    drawn = Crowd.draw(plan(), np.zeros(users), "point:C", fraction, np.random.default_rng(1))
-    assert drawn.attackers.sum() == round(fraction * users)
+def test_as_many_users_attack_as_requested(number: int, fraction: float) -> None:
+    values, rng = np.zeros(number), np.random.default_rng(1)
+    users = SimulatedUsers.draw(plan(), values, "point:C", fraction, rng)
+    assert users.attackers.sum() == round(fraction * number)
 
 
 def test_the_reports_of_the_attackers_are_in_the_summary() -> None:
@@ -73,43 +74,43 @@ def test_the_reports_of_the_attackers_are_in_the_summary() -> None:
 
 
 def test_every_attacker_sends_as_many_reports_as_an_honest_user() -> None:
-    drawn = crowd()
-    poison = poison_of(drawn)
-    for group, members in enumerate(drawn.members):
-        attackers = drawn.attackers[members].sum()
-        assert len(poison[group]) == attackers * drawn.plan.groups[group].reports
+    users = make_users()
+    poison = poison_of(users)
+    for group, members in enumerate(users.members):
+        attackers = users.attackers[members].sum()
+        assert len(poison[group]) == attackers * users.plan.groups[group].reports
 
 
 def test_who_attacks_is_independent_of_the_group() -> None:
-    drawn = crowd()
-    shares = [drawn.attackers[members].mean() for members in drawn.members]
+    users = make_users()
+    shares = [users.attackers[members].mean() for members in users.members]
     deviation = math.sqrt(0.25 * 0.75 / 3000)
     assert all(abs(share - 0.25) < 5 * deviation for share in shares)
 
 
 def test_who_attacks_is_independent_of_the_value() -> None:
-    drawn = crowd()
-    difference = drawn.inputs[drawn.attackers].mean() - drawn.inputs[~drawn.attackers].mean()
-    deviation = drawn.inputs.std() * math.sqrt(1 / 2250 + 1 / 6750)
+    users = make_users()
+    difference = users.inputs[users.attackers].mean() - users.inputs[~users.attackers].mean()
+    deviation = users.inputs.std() * math.sqrt(1 / 2250 + 1 / 6750)
     assert abs(difference) < 5 * deviation
 
 
 @settings(deadline=None)
 @given(st.integers(5, 3000), st.sampled_from([(1.0, 0.25), (1.0, 0.0625), (1.5, 0.2)]))
 def test_groups_are_of_equal_size_and_hold_every_user_once(
-    users: int, budgets: tuple[float, float]
+    number: int, budgets: tuple[float, float]
 ) -> None:
-    rng = np.random.default_rng(users)
-    drawn = Crowd.draw(plan(*budgets), np.zeros(users), "none", 0.0, rng)
-    sizes = [len(members) for members in drawn.members]
+    rng = np.random.default_rng(number)
+    users = SimulatedUsers.draw(plan(*budgets), np.zeros(number), "none", 0.0, rng)
+    sizes = [len(members) for members in users.members]
     assert max(sizes) - min(sizes) <= 1
-    assert sorted(np.concatenate(drawn.members).tolist()) == list(range(users))
+    assert sorted(np.concatenate(users.members).tolist()) == list(range(number))
 
 
 def test_groups_are_not_in_the_order_of_the_users() -> None:
-    drawn = Crowd.draw(plan(), np.zeros(9000), "none", 0.0, np.random.default_rng(1))
+    users = SimulatedUsers.draw(plan(), np.zeros(9000), "none", 0.0, np.random.default_rng(1))
     deviation = 9000 / math.sqrt(12 * 3000)
-    for members in drawn.members:
+    for members in users.members:
         assert abs(members.mean() - 4499.5) < 5 * deviation
 
 
@@ -117,8 +118,8 @@ def test_groups_are_not_in_the_order_of_the_users() -> None:
 
 
 def test_the_truth_is_the_mean_of_the_honest_users() -> None:
-    drawn = crowd()
-    assert run().truth == pytest.approx(values()[~drawn.attackers].mean(), abs=1e-12)
+    users = make_users()
+    assert run().truth == pytest.approx(values()[~users.attackers].mean(), abs=1e-12)
     assert run().truth != pytest.approx(values().mean(), abs=1e-6)
 
 
@@ -193,8 +194,8 @@ def test_nobody_spends_more_than_the_budget(first: int, second: int, protocol: s
 @pytest.mark.parametrize("mechanism", NUMERICAL)
 def test_attackers_of_the_baseline_send_the_same_poison_twice(mechanism: str) -> None:
     both = plan(2.0, 0.25, mechanism, "baseline")
-    drawn = Crowd.draw(both, values(), "uniform:R/2,R", 0.2, np.random.default_rng(1))
-    poison = poison_of(drawn)
+    users = SimulatedUsers.draw(both, values(), "uniform:R/2,R", 0.2, np.random.default_rng(1))
+    poison = poison_of(users)
     assert len(poison[0]) == 1800
     first, second = (
         part.position(poison[group] + 0.5 * part.discrete)
@@ -208,8 +209,8 @@ def test_attackers_of_the_baseline_send_the_same_poison_twice(mechanism: str) ->
 def test_poison_of_the_baseline_scales_with_each_domain_when_it_is_not_shared() -> None:
     both = plan(2.0, 0.25, protocol="baseline")
     rng = np.random.default_rng(1)
-    drawn = Crowd.draw(both, values(), "uniform:3C/4,C", 0.2, rng, shared_poison=False)
-    poison = poison_of(drawn)
+    users = SimulatedUsers.draw(both, values(), "uniform:3C/4,C", 0.2, rng, shared_poison=False)
+    poison = poison_of(users)
     for group, part in enumerate(both.group_mechanisms):
         assert poison[group].min() >= 0.75 * part.output_high
         assert poison[group].max() > 0.99 * part.output_high

@@ -15,7 +15,6 @@ from unpoison.errors import InvalidValue
 from unpoison.estimate.methods import (
     default_method,
     estimates,
-    find_method,
     method_names,
     methods,
 )
@@ -24,10 +23,8 @@ from unpoison.output.progress import progress
 from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
 from unpoison.reports.writing import ReportWriter
-from unpoison.simulation import Simulation
-from unpoison.simulation.population import Population
-from unpoison.simulation.simulate import Crowd
-from unpoison.simulation.trials import Score, Trial, run_trials
+from unpoison.simulation import Population, Score, Simulation, Trial, rivals_of, run_trials
+from unpoison.simulation.users import SimulatedUsers
 from unpoison.system.atomic_files import whole_file
 
 
@@ -73,7 +70,7 @@ class Scenario:
                     trials=self.trials,
                     rng=random_streams(self.seeds)[1],
                     options=self.options,
-                    asked=self.statistic,
+                    statistic=self.statistic,
                     advance=advance,
                 )
             except InvalidValue as fault:
@@ -82,8 +79,7 @@ class Scenario:
     def _simulated_users(self, names: list[str]) -> int:
         """How many users the progress bar counts; defences get ungrouped collections too."""
         grouped = len(self.plan.groups_of_user(0))
-        defences = any(find_method(name).is_defence for name in names)
-        ungrouped = 1 if defences and len(self.plan.all_groups) > 1 else 0
+        ungrouped = 1 if rivals_of(self.plan, names) else 0
         return len(self.sample.values) * self.trials * (grouped + ungrouped)
 
     def write(
@@ -119,11 +115,11 @@ class Scenario:
                 writer.write(np.full(len(values), group), values)
                 advance(done)
 
-    def last_collection(self) -> Crowd:
+    def last_collection(self) -> SimulatedUsers:
         """The last trial's users, drawn again from the stream that `run_trials` gave it."""
         stream = random_streams(self.seeds)[1].spawn(self.trials)[-1].spawn(2)[0]
         values, share = self.sample.values, self.byzantine_fraction
-        return Crowd.draw(self.plan, values, self.attack, share, stream)
+        return SimulatedUsers.draw(self.plan, values, self.attack, share, stream)
 
     def _draw(
         self, run: Simulation, names: list[str], scores: list[Score] | None, path: Path

@@ -136,7 +136,7 @@ def simulate(
     from unpoison.estimate.statistic import Statistic
     from unpoison.output.scores import print_outcome
     from unpoison.protocols import FilterOptions
-    from unpoison.simulation.trials import score
+    from unpoison.simulation import score
 
     _check_outputs(reports, summary, plot)
     options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
@@ -239,7 +239,7 @@ def _default_attack(plan: Plan) -> str:
 def _all_fitting_methods(plan: Plan, statistic: str | None) -> list[str]:
     """The oracle, and every method that can be run here on such a plan."""
     from unpoison.estimate.methods import method_names, methods
-    from unpoison.simulation.trials import ORACLE
+    from unpoison.simulation import ORACLE
 
     return [ORACLE, *(name for name in method_names() if methods[name].fits(plan, statistic))]
 

@@ -27,8 +27,8 @@ from unpoison.client import (
 from unpoison.errors import CollectorRefused
 from unpoison.mechanisms.exact import exact
 from unpoison.plan import Plan
-from unpoison.simulation.ground_truth import Truth
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.ground_truth import GroundTruth
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.types import FloatArray
 
 THREADS = 16
@@ -95,9 +95,10 @@ class Fleet:
     seed: int = 1
 
     @cached_property
-    def truth(self) -> Truth:
-        """What there is to know about the honest devices."""
-        return Truth(self.plan, Inputs(self.plan.normalise(self.values[~self.attackers])))
+    def truth(self) -> GroundTruth:
+        """The statistics of the honest devices' values."""
+        honest = self.plan.normalise(self.values[~self.attackers])
+        return GroundTruth(self.plan, HonestInputs(honest))
 
     @cached_property
     def policy(self) -> Policy:

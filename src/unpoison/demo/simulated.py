@@ -14,7 +14,7 @@ from unpoison.output.plots import draw_estimate, save
 from unpoison.output.progress import progress
 from unpoison.output.scores import print_scores
 from unpoison.plan import Plan
-from unpoison.simulation.trials import run_trials, score
+from unpoison.simulation import run_trials, score
 
 USERS = 1_000_000
 EPSILON = 1.0

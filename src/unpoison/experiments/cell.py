@@ -14,8 +14,8 @@ from unpoison.datasets import Sample, datasets
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
+from unpoison.simulation import Trial, run_trials
 from unpoison.simulation.population import Population
-from unpoison.simulation.trials import Trial, run_trials
 
 COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack", "gamma")
 """What the reports depend on: cells that agree in it see the same collections."""
@@ -68,7 +68,7 @@ class Cell:
             trials=self.trials,
             rng=np.random.default_rng(self._seed(*COLLECTION)),
             options=self.options,
-            asked=Statistic.of(plan, self.statistic),
+            statistic=Statistic.of(plan, self.statistic),
             shared=True,
         )
         own = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}

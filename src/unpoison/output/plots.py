@@ -13,8 +13,7 @@ from unpoison.estimate import Estimate, GroupEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.wording import list_names
 from unpoison.planner import Comparison
-from unpoison.simulation import Simulation
-from unpoison.simulation.trials import Score
+from unpoison.simulation import Score, Simulation
 from unpoison.summary.windows import Window, utc_datetime
 
 OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
@@ -60,7 +59,7 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
 def draw_comparison(scores: Sequence[Score]) -> Any:
     """A figure with the error of every method, as a multiple of the floor.
 
-    >>> from unpoison.simulation.trials import Score
+    >>> from unpoison.simulation import Score
     >>> line = Score("emf", "grouped", 10, 0.5, 0.0, 0.125, 1.25, 0.25, side="right", seconds=0.1)
     >>> [text.get_text() for text in draw_comparison([line]).axes[0].get_yticklabels()]
     ['emf']

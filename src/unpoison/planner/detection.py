@@ -15,7 +15,7 @@ from unpoison.filters.joint import Fit, JointCounts, Poison, fit
 from unpoison.plan import Plan
 from unpoison.planner.reference import Reference, attacks_on
 from unpoison.simulation import simulate
-from unpoison.simulation.ground_truth import Truth
+from unpoison.simulation.ground_truth import GroundTruth
 from unpoison.types import FloatArray
 
 LEVEL = 0.05
@@ -61,7 +61,7 @@ def _edges(plan: Plan, counts: JointCounts) -> FloatArray:
     return counts.buckets[0].input_edges
 
 
-def _poison(plan: Plan, truth: Truth, counts: JointCounts) -> FloatArray:
+def _poison(plan: Plan, truth: GroundTruth, counts: JointCounts) -> FloatArray:
     """Where attackers' reports fall, in each group."""
     attack = parse_attack(next(iter(attacks_on(plan).values())))
     rows = []

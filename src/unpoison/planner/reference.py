@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import beta
 
 from unpoison.plan import Plan
-from unpoison.simulation.ground_truth import Truth
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.ground_truth import GroundTruth
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
 from unpoison.simulation.population import Population
 
@@ -64,12 +64,14 @@ class Reference:
         (low, high), middles = plan.bounds, (np.arange(cells) + 0.5) / cells
         return Population(low + (high - low) * middles, numbers)
 
-    def truth(self, plan: Plan) -> Truth:
+    def truth(self, plan: Plan) -> GroundTruth:
         """All of them as honest users."""
         crowd = self.population(plan)
         if plan.categories is not None:
-            return Truth(plan, Inputs(np.arange(len(crowd.numbers), dtype=float), crowd.numbers))
-        return Truth(plan, Inputs(plan.normalise(crowd.values), crowd.numbers))
+            return GroundTruth(
+                plan, HonestInputs(np.arange(len(crowd.numbers), dtype=float), crowd.numbers)
+            )
+        return GroundTruth(plan, HonestInputs(plan.normalise(crowd.values), crowd.numbers))
 
     def unprotected_error(self, plan: Plan) -> float:
         """The mean squared error with one group and nobody attacking, in natural units²: the floor.

@@ -1,4 +1,8 @@
-"""Collections drawn as counts: honest users and attackers fall into groups as from an urn."""
+"""Collections drawn directly as counts, in a time that does not grow with the number of users.
+
+Users are known by their values alone. Who attacks and who is in which group is drawn as from an urn
+(hypergeometric), and each group's counts from the mechanism's distribution.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from unpoison.errors import InvalidParameter
 from unpoison.plan import Plan
 from unpoison.plan.assignment import group_sizes
 from unpoison.reports.values import checked_values
-from unpoison.simulation.ground_truth import Simulation, Truth
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.ground_truth import GroundTruth, Simulation
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.simulation.population import Population
 from unpoison.summary import Summary
 from unpoison.summary.summary import FIXED_POINT
@@ -32,9 +36,9 @@ def draw_collection(
 
     >>> from unpoison.attacks import parse_attack
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> crowd = Population(np.array([0.25, 0.5]), np.array([10**8, 10**8]))
+    >>> population = Population(np.array([0.25, 0.5]), np.array([10**8, 10**8]))
     >>> attack, rng = parse_attack("uniform:3C/4,C"), np.random.default_rng(1)
-    >>> int(draw_collection(plan, crowd, attack, 0.25, rng).summary.total_users)
+    >>> int(draw_collection(plan, population, attack, 0.25, rng).summary.total_users)
     200000000
     """
     if plan.protocol != "dap" or plan.tiers:
@@ -42,39 +46,49 @@ def draw_collection(
     inputs = plan.normalise(checked_values(plan, population.values))
     users = population.users
     attackers = round(byzantine_fraction * users) if attack.active else 0
-    honest = population.numbers - _urn(population.numbers, attackers, rng)
-    truth = Truth(plan, Inputs(inputs, honest))
+    honest = population.numbers - _draw_from_urn(population.numbers, attackers, rng)
+    truth = GroundTruth(plan, HonestInputs(inputs, honest))
     sizes = group_sizes(plan.groups, users)
-    hostile = _urn(sizes, attackers, rng)
-    kept = np.zeros((len(sizes), plan.cells), dtype=np.int64)
-    poison = np.zeros_like(kept)
-    for group, members in enumerate(_split(honest, sizes - hostile, rng)):
-        part, reports = plan.group_mechanisms[group], plan.groups[group].reports
-        kept[group] = part.draw_counts(inputs, members * reports, rng)
-        if hostile[group]:
-            number = int(hostile[group]) * reports
-            poison[group] = attack.poison_counts(truth.target(group), number, rng)
-    honest_users = (sizes - hostile).astype(np.float64)
-    good, bad = (Summary(plan, counts, _sums(plan, counts)) for counts in (kept, poison))
-    return truth.beside(good, bad, attackers / users, honest_users)
+    attackers_in_group = _draw_from_urn(sizes, attackers, rng)
+    honest_in_group = sizes - attackers_in_group
+    honest_counts = np.zeros((len(sizes), plan.cells), dtype=np.int64)
+    poison_counts = np.zeros_like(honest_counts)
+    for group, members in enumerate(_split_into_groups(honest, honest_in_group, rng)):
+        mechanism, reports = plan.group_mechanisms[group], plan.groups[group].reports
+        honest_counts[group] = mechanism.draw_counts(inputs, members * reports, rng)
+        if attackers_in_group[group]:
+            poison_reports = int(attackers_in_group[group]) * reports
+            target = truth.target(group)
+            poison_counts[group] = attack.poison_counts(target, poison_reports, rng)
+    return truth.simulation(
+        honest=Summary(plan, honest_counts, _sums(plan, honest_counts)),
+        poison=Summary(plan, poison_counts, _sums(plan, poison_counts)),
+        byzantine_fraction=attackers / users,
+        honest_users=honest_in_group.astype(np.float64),
+    )
 
 
-def _urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:
-    """How many of each kind are among `drawn` that are taken without putting back."""
+def _draw_from_urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:
+    """How many of each kind are among `drawn` that are taken without replacement."""
     return rng.multivariate_hypergeometric(numbers, drawn, method="marginals")
 
 
-def _split(numbers: IntArray, sizes: IntArray, rng: np.random.Generator) -> list[IntArray]:
-    """All users of all kinds, divided at random into groups of given sizes."""
-    parts, left = [], numbers
+def _split_into_groups(
+    numbers: IntArray, sizes: IntArray, rng: np.random.Generator
+) -> list[IntArray]:
+    """How many users of each value are in each group, all users being divided at random."""
+    members, undivided = [], numbers
     for size in sizes[:-1]:
-        parts.append(_urn(left, int(size), rng))
-        left = left - parts[-1]
-    return [*parts, left]
+        members.append(_draw_from_urn(undivided, int(size), rng))
+        undivided = undivided - members[-1]
+    return [*members, undivided]
 
 
 def _sums(plan: Plan, counts: IntArray) -> tuple[int, ...]:
-    middles: list[FloatArray] = [part.bucket_values(part.grid()) for part in plan.group_mechanisms]
+    """The sums of reports in the middles of their cells, in the Summary's fixed point."""
+    middles: list[FloatArray] = [
+        mechanism.bucket_values(mechanism.grid()) for mechanism in plan.group_mechanisms
+    ]
     return tuple(
         round(float(row @ values) * FIXED_POINT)
         for row, values in zip(counts, middles, strict=True)

@@ -1,4 +1,4 @@
-"""What a simulation knows and a collector does not: the honest users, and the least error."""
+"""The ground truth of a simulated collection: honest inputs, their statistics, the least error."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import numpy as np
 from unpoison.attacks import Target
 from unpoison.estimate.distribution import Distribution
 from unpoison.plan import Plan
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray
 
 TRUTH_BUCKETS = 2**12
+"""Buckets of the true distribution: far finer than any estimate, so that they add no distance."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """One collection: its Summary, the truth about honest users, and the floor of any error.
+    """One simulated collection: its Summary, the truth about honest users, and the floor of errors.
 
     `truth` is their mean and `honest` their distribution; categories have `frequencies` instead,
     and `poisoned` names those that attackers send. `floor` is the oracle floor of linear estimators
@@ -48,44 +49,44 @@ class Simulation:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
-    """The honest users' inputs, and what follows from them.
+class GroundTruth:
+    """The honest users' inputs, and the statistics that follow from them.
 
-    >>> truth = Truth(Plan.new(epsilon=1.0, low=0, high=1), Inputs(np.array([-0.5, 0.5])))
-    >>> truth.mean
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> GroundTruth(plan, HonestInputs(np.array([-0.5, 0.5]))).mean
     0.0
     """
 
     plan: Plan
-    inputs: Inputs
+    inputs: HonestInputs
 
     @cached_property
     def mean(self) -> float:
-        """O, normalised; categories have none."""
+        """O, the honest mean, normalised; NaN for categories."""
         return math.nan if self.plan.categorical else self.inputs.mean_of(self.inputs.values)
 
     @cached_property
     def frequencies(self) -> FloatArray | None:
-        """How often honest users have each category."""
+        """The share of honest users with each category; None for numbers."""
         if not self.plan.categorical:
             return None
         return self.inputs.histogram(np.arange(-0.5, self.plan.cells))
 
     def target(self, group: int) -> Target:
         """What attackers of a group know."""
-        names = self.plan.categories or ()
-        budgets = self._budgets(group)
-        own = self.plan.all_groups[group].epsilon
-        rank = len({each for each in budgets if each > own})
-        part = self.plan.group_mechanisms[group]
-        return Target(part, self.mean, names, self.frequencies, rank, len(budgets))
+        tier = self.plan.tier_groups(self.plan.tier_of(group))
+        budgets = [self.plan.all_groups[other].epsilon for other in tier]
+        larger = {budget for budget in budgets if budget > self.plan.all_groups[group].epsilon}
+        return Target(
+            self.plan.group_mechanisms[group],
+            self.mean,
+            self.plan.categories or (),
+            self.frequencies,
+            rank=len(larger),
+            groups=len(budgets),
+        )
 
-    def _budgets(self, group: int) -> list[float]:
-        """The budgets of all groups in the tier of one."""
-        numbers = self.plan.tier_groups(self.plan.tier_of(group))
-        return [self.plan.all_groups[number].epsilon for number in numbers]
-
-    def beside(
+    def simulation(
         self,
         honest: Summary,
         poison: Summary,
@@ -93,26 +94,30 @@ class Truth:
         honest_users: FloatArray,
         tiers: IntArray | None = None,
     ) -> Simulation:
-        """Honest reports and poison in one summary, with truth and floor."""
-        people = (self.inputs.values, honest_users, tiers, self.inputs.numbers)
-        bound = cramer_rao(self.plan, *people)
+        """The collection of honest reports and poison, with truth and floor.
+
+        `honest_users` are the honest users of each group, `tiers` the tier of each honest input.
+        """
+        users = (self.inputs.values, honest_users, tiers, self.inputs.numbers)
+        bound = cramer_rao(self.plan, *users)
         linear = self.plan.group_mechanisms[0].unbiased
         return Simulation(
             summary=honest + poison,
             honest_summary=honest,
-            floor=oracle_floor(self.plan, *people) if linear else bound,
+            floor=oracle_floor(self.plan, *users) if linear else bound,
             cramer_rao=bound,
             byzantine_fraction=byzantine_fraction,
-            **self._answer(poison),
+            **self._statistics(poison),
         )
 
-    def _answer(self, poison: Summary) -> dict[str, Any]:
+    def _statistics(self, poison: Summary) -> dict[str, Any]:
+        """The true mean and distribution, or frequencies and poisoned categories."""
         names, frequencies = self.plan.categories, self.frequencies
         if names is not None and frequencies is not None:
-            named = dict(zip(names, frequencies.tolist(), strict=True))
+            by_name = dict(zip(names, frequencies.tolist(), strict=True))
             sent = np.flatnonzero(poison.counts.sum(axis=0)).tolist()
-            poisoned = tuple(names[each] for each in sent)
-            return {"truth": math.nan, "frequencies": named, "poisoned": poisoned}
+            poisoned = tuple(names[category] for category in sent)
+            return {"truth": math.nan, "frequencies": by_name, "poisoned": poisoned}
         # In a range of few numbers, such as [1e18, 1e18 + 1000], edges fall together.
         natural = np.unique(np.linspace(*self.plan.bounds, TRUTH_BUCKETS + 1))
         edges = self.plan.normalise(natural)

@@ -1,23 +1,25 @@
-"""The least error that anyone could reach: the oracle floor, and the Cramér-Rao bound."""
+"""The least error that an estimator could reach: the oracle floor, and the Cramér-Rao bound."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 
-from unpoison.mechanisms import CategoricalMechanism
+from unpoison.mechanisms import CategoricalMechanism, Mechanism
 from unpoison.plan import Plan
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.types import FloatArray, IntArray
 
 INPUT_BUCKETS = 64
+"""Buckets of the honest histogram in the Cramér-Rao bound."""
 OUTPUT_BUCKETS = 512
-NOT_SEEN = 1e-13
-
-
-TierBound = Callable[[Plan, list[int], Inputs, FloatArray], float]
+"""Report buckets of each group in it: the information of finer ones hardly differs."""
+NO_INFORMATION = 1e-13
+"""Directions with a smaller share of the largest information are rounding errors, and left out."""
 
 
 def oracle_floor(
@@ -32,14 +34,14 @@ def oracle_floor(
     1/Σ_t reports_t/Var_t(x), with Var_t averaged over the honest inputs (normalised), plus what
     random grouping adds: S²(Σ w_t²/n_t − 1/n). Where there are tiers, `tiers` says which one each
     input is of; tiers are combined by their honest users. `numbers` says how many users have each
-    input, one if it is not given.
+    input, one if it is not given. `honest_users` are those of each group.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=-1, high=1)
     >>> floor = oracle_floor(plan, np.zeros(10), np.array([1000.0]))
     >>> bool(np.isclose(floor, plan.group_mechanisms[0].variance(np.zeros(1))[0] / 1000))
     True
     """
-    return _over_tiers(_linear, plan, inputs, honest_users, tiers, numbers)
+    return _combine_tiers(_linear_floor, plan, inputs, honest_users, tiers, numbers)
 
 
 def cramer_rao(
@@ -49,11 +51,11 @@ def cramer_rao(
     tiers: IntArray | None = None,
     numbers: IntArray | None = None,
 ) -> float:
-    """What no unbiased estimator goes below, linear or not, in natural units².
+    """The least variance of any unbiased estimator, linear or not, in natural units².
 
     The honest inputs are a histogram x of 64 buckets that only has to sum to 1. Its information is
     Σ_t reports_t·M_tᵀ diag(1/(M_t x)) M_t. The bound on the variance of the mean follows, less
-    S²/n: it is the honest users' own mean that is asked for, not that of a population. For
+    S²/n: what is estimated is the honest users' own mean, not that of a population. For
     categories it is the bound on the squared error of a frequency, averaged over categories.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
@@ -62,44 +64,82 @@ def cramer_rao(
     >>> bool(0.5 < cramer_rao(plan, inputs, users) / oracle_floor(plan, inputs, users) < 1)
     True
     """
-    return _over_tiers(_efficient, plan, inputs, honest_users, tiers, numbers)
+    return _combine_tiers(_cramer_rao, plan, inputs, honest_users, tiers, numbers)
 
 
-def _over_tiers(
-    bound: TierBound,
+@dataclass(frozen=True, eq=False)
+class _Tier:
+    """The honest users of one tier: their inputs, and how many report in each of its groups."""
+
+    plan: Plan
+    groups: tuple[int, ...]
+    inputs: HonestInputs
+    honest_users: FloatArray
+
+    @property
+    def users(self) -> float:
+        """All honest users, each counted once although some protocols have them in two groups."""
+        once = np.isin(self.groups, self.plan.groups_that_count_users)
+        return float(self.honest_users[once].sum())
+
+    @property
+    def everybody_in_every_group(self) -> bool:
+        """Whether each user reports in all groups, as in the baseline."""
+        return self.plan.groups_of_user(self.groups[0]) == self.groups
+
+    @cached_property
+    def reports(self) -> FloatArray:
+        """Honest reports of each group."""
+        per_user = [self.plan.all_groups[group].reports for group in self.groups]
+        reports: FloatArray = self.honest_users * np.array(per_user)
+        return reports
+
+    @property
+    def mechanisms(self) -> list[Mechanism]:
+        """The mechanism of each group."""
+        return [self.plan.group_mechanisms[group] for group in self.groups]
+
+
+def _combine_tiers(
+    bound: Callable[[_Tier], float],
     plan: Plan,
     inputs: FloatArray,
     honest_users: FloatArray,
     tiers: IntArray | None,
     numbers: IntArray | None,
 ) -> float:
-    """Independent tiers, each weighing by its share of the honest users."""
-    baseline = plan.protocol == "baseline"
-    total = honest_users.sum() / (2 if baseline else 1)
+    """The bound on independent tiers, each of which weighs by its share of the honest users."""
+    present = list(_tiers(plan, inputs, honest_users, tiers, numbers))
+    users = sum(tier.users for tier in present)
     error = 0.0
-    for tier in range(len(plan.all_tiers)):
-        groups = list(plan.tier_groups(tier))
-        users = honest_users[groups]
-        if users.sum() == 0:
-            continue
-        share = (users[0] if baseline else users.sum()) / total
-        members = slice(None) if tiers is None else tiers == tier
-        people = Inputs(inputs[members], None if numbers is None else numbers[members])
-        error += float(share) ** 2 * bound(plan, groups, people, users)
+    for tier in present:
+        error += (tier.users / users) ** 2 * bound(tier)
     return error if plan.categorical else error * plan.unit**2
 
 
-def _reports(plan: Plan, groups: list[int], users: FloatArray) -> FloatArray:
-    each: FloatArray = users * np.array([plan.all_groups[group].reports for group in groups])
-    return each
+def _tiers(
+    plan: Plan,
+    inputs: FloatArray,
+    honest_users: FloatArray,
+    tiers: IntArray | None,
+    numbers: IntArray | None,
+) -> Iterator[_Tier]:
+    """The tiers that have honest users."""
+    for tier in range(len(plan.all_tiers)):
+        groups = tuple(plan.tier_groups(tier))
+        users = honest_users[list(groups)]
+        if users.sum() > 0:
+            members = slice(None) if tiers is None else tiers == tier
+            numbers_here = None if numbers is None else numbers[members]
+            yield _Tier(plan, groups, HonestInputs(inputs[members], numbers_here), users)
 
 
-def _linear(plan: Plan, groups: list[int], inputs: Inputs, users: FloatArray) -> float:
-    mechanisms = [plan.group_mechanisms[group] for group in groups]
-    variances = np.array([inputs.mean_of(part.variance(inputs.values)) for part in mechanisms])
-    precision = _reports(plan, groups, users) / variances
+def _linear_floor(tier: _Tier) -> float:
+    inputs, users = tier.inputs, tier.honest_users
+    variances = [inputs.mean_of(part.variance(inputs.values)) for part in tier.mechanisms]
+    precision = tier.reports / np.array(variances)
     noise = 1 / precision.sum()
-    if plan.protocol == "baseline":
+    if tier.everybody_in_every_group:
         return float(noise)
     weights = precision * noise
     present = users > 0
@@ -107,61 +147,54 @@ def _linear(plan: Plan, groups: list[int], inputs: Inputs, users: FloatArray) ->
     return float(noise + inputs.variance * grouping)
 
 
-def _efficient(plan: Plan, groups: list[int], inputs: Inputs, users: FloatArray) -> float:
+def _cramer_rao(tier: _Tier) -> float:
     """The bound on the mean; for categories that on their frequencies, averaged over categories."""
-    of_population = _of_frequencies if plan.categorical else _of_mean
-    variance, own = of_population(plan, groups, inputs, users)
-    people = users[0] if plan.protocol == "baseline" else users.sum()
-    return max(variance - own / float(people), 0.0)
+    bound_of_population = _frequency_bound if tier.plan.categorical else _mean_bound
+    variance, variance_of_values = bound_of_population(tier)
+    return max(variance - variance_of_values / tier.users, 0.0)
 
 
-def _of_mean(
-    plan: Plan, groups: list[int], inputs: Inputs, users: FloatArray
-) -> tuple[float, float]:
-    """The bound for a population, and the variance of its values."""
-    mechanism = plan.group_mechanisms[groups[0]]
+def _mean_bound(tier: _Tier) -> tuple[float, float]:
+    """The bound on the mean of a population, and the variance of its values."""
+    mechanism = tier.mechanisms[0]
     edges = np.linspace(mechanism.input_low, mechanism.input_high, INPUT_BUCKETS + 1)
-    histogram = inputs.histogram(edges)
+    histogram = tier.inputs.histogram(edges)
     present = histogram > 0
-    information = _information(plan, groups, edges, histogram, users)[np.ix_(present, present)]
+    information = _information(tier, edges, histogram)[np.ix_(present, present)]
     middles = ((edges[1:] + edges[:-1]) / 2)[present]
-    return _least_variance(information, middles), inputs.variance
+    return _least_variance(information, middles), tier.inputs.variance
 
 
-def _of_frequencies(
-    plan: Plan, groups: list[int], inputs: Inputs, users: FloatArray
-) -> tuple[float, float]:
-    """The same for frequencies.
+def _frequency_bound(tier: _Tier) -> tuple[float, float]:
+    """The bound on frequencies of a population, and the variance of its indicators.
 
-    These can only move with their sum as it is, and so M only multiplies what moves by kept −
+    Frequencies can only move with their sum as it is, and so M only multiplies what moves by kept −
     other: their information is a diagonal.
     """
-    edges: FloatArray = np.arange(plan.cells + 1.0) - 0.5
-    frequencies = inputs.histogram(edges)
+    cells = tier.plan.cells
+    edges: FloatArray = np.arange(cells + 1.0) - 0.5
+    frequencies = tier.inputs.histogram(edges)
     present = frequencies[frequencies > 0]
     information = np.zeros(len(present))
-    for group, reports in zip(groups, _reports(plan, groups, users), strict=True):
-        part = cast(CategoricalMechanism, plan.group_mechanisms[group])
+    for mechanism, reports in zip(tier.mechanisms, tier.reports, strict=True):
+        part = cast(CategoricalMechanism, mechanism)
         gain = part.kept - part.other
         information += reports * gain**2 / (part.other + gain * present)
-    free = 1 / information
-    variance = free.sum() - (free**2).sum() / free.sum()
-    own = (frequencies * (1 - frequencies)).sum()
-    return float(variance) / plan.cells, float(own) / plan.cells
+    unconstrained = 1 / information
+    variance = unconstrained.sum() - (unconstrained**2).sum() / unconstrained.sum()
+    variance_of_values = (frequencies * (1 - frequencies)).sum()
+    return float(variance) / cells, float(variance_of_values) / cells
 
 
-def _information(
-    plan: Plan, groups: list[int], edges: FloatArray, histogram: FloatArray, users: FloatArray
-) -> FloatArray:
+def _information(tier: _Tier, edges: FloatArray, histogram: FloatArray) -> FloatArray:
     """Fisher information of the histogram, over the reports of all groups.
 
     Without BLAS: these matrices are small, and its threads would wait for one another.
     """
     total = np.zeros((len(histogram), len(histogram)))
-    for group, reports in zip(groups, _reports(plan, groups, users), strict=True):
-        part = plan.group_mechanisms[group]
-        cells = np.linspace(part.output_low, part.output_high, OUTPUT_BUCKETS + 1)
-        transition = part.transition(edges, cells)
+    for mechanism, reports in zip(tier.mechanisms, tier.reports, strict=True):
+        cells = np.linspace(mechanism.output_low, mechanism.output_high, OUTPUT_BUCKETS + 1)
+        transition = mechanism.transition(edges, cells)
         scaled = transition.dense() / np.sqrt(transition.forward(histogram))[:, None]
         total += reports * np.einsum("ik,il->kl", scaled, scaled)
     return total
@@ -170,8 +203,9 @@ def _information(
 def _least_variance(information: FloatArray, values: FloatArray) -> float:
     """valuesᵀ·J⁻¹·values, where the histogram's total stays as it is."""
     size = len(values)
+    # An orthonormal basis of the moves that keep the total: all but the constant direction.
     basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
     strengths, directions = np.linalg.eigh(basis.T @ information @ basis)
-    parts = directions.T @ (basis.T @ values)
-    seen = strengths > strengths.max(initial=0.0) * NOT_SEEN
-    return float(np.sum(parts[seen] ** 2 / strengths[seen]))
+    components = directions.T @ (basis.T @ values)
+    informed = strengths > strengths.max(initial=0.0) * NO_INFORMATION
+    return float(np.sum(components[informed] ** 2 / strengths[informed]))

@@ -12,14 +12,15 @@ from unpoison.errors import InvalidParameter
 from unpoison.types import IntArray
 
 QUANTA = 2**12
+"""The most distinct numbers that are kept as they are; drawing takes time for each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Users who are known by their values alone; as many as one likes.
+    """Users who are known by their values alone: `numbers[i]` of them have `values[i]`.
 
-    >>> crowd = Population(np.array([0.25, 0.75]), np.array([10**8, 10**8]))
-    >>> crowd.users
+    >>> population = Population(np.array([0.25, 0.75]), np.array([10**8, 10**8]))
+    >>> population.users
     200000000
     """
 
@@ -39,8 +40,8 @@ class Population:
         All users of a bucket get its mean, so the mean of all stays as it is, and no value moves by
         more than a bucket: 1/4096 of the range.
 
-        >>> crowd = Population.of([1.0, 2.0, 2.0, 9.0])
-        >>> crowd.values.tolist(), crowd.numbers.tolist()
+        >>> population = Population.of([1.0, 2.0, 2.0, 9.0])
+        >>> population.values.tolist(), population.numbers.tolist()
         ([1.0, 2.0, 9.0], [1, 2, 1])
         """
         column = np.asarray(values)
@@ -48,20 +49,21 @@ class Population:
         if len(distinct) <= quanta or column.dtype.kind not in "iuf":
             return cls(distinct, numbers)
         low, high = float(distinct[0]), float(distinct[-1])
-        places = ((column - low) * (quanta / (high - low))).astype(np.int64)
-        np.minimum(places, quanta - 1, out=places)
-        numbers = np.bincount(places, minlength=quanta)
-        sums = np.bincount(places, weights=column, minlength=quanta)
-        used = numbers > 0
-        means = np.clip(sums[used] / numbers[used], low, high)
-        return cls(means, numbers[used])
+        buckets = ((column - low) * (quanta / (high - low))).astype(np.int64)
+        np.minimum(buckets, quanta - 1, out=buckets)
+        numbers = np.bincount(buckets, minlength=quanta)
+        sums = np.bincount(buckets, weights=column, minlength=quanta)
+        filled = numbers > 0
+        # Rounding may carry a mean of equal values just out of their range.
+        means = np.clip(sums[filled] / numbers[filled], low, high)
+        return cls(means, numbers[filled])
 
     @property
     def users(self) -> int:
-        """How many there are."""
+        """The number of users."""
         return int(self.numbers.sum())
 
     def resampled(self, users: int, rng: np.random.Generator) -> Population:
-        """So many users, each drawn from this population."""
+        """`users` users, each drawn from this population with replacement."""
         drawn = rng.multinomial(users, self.numbers / self.numbers.sum())
         return Population(self.values, drawn)

@@ -1,4 +1,4 @@
-"""Simulated collections: honest users, colluding attackers, and the truth beside the Summary."""
+"""`simulate`: a collection from honest users and colluding attackers, user by user or as counts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from unpoison.plan import Plan
 from unpoison.simulation.direct_counts import draw_collection
 from unpoison.simulation.ground_truth import Simulation
 from unpoison.simulation.population import Population
-from unpoison.simulation.users import Crowd
-
-__all__ = ["Crowd", "Simulation", "checked_attack", "simulate"]
+from unpoison.simulation.users import SimulatedUsers
 
 Advance = Callable[[int], None]
 
@@ -43,16 +41,18 @@ def simulate(
     >>> run.summary.total_users, round(run.truth, 2)
     (10000.0, 0.5)
     """
-    chosen, rng = checked_attack(plan, attack, byzantine_fraction), rng or np.random.default_rng()
-    told = advance or (lambda users: None)
+    attack, rng = checked_attack(plan, attack, byzantine_fraction), rng or np.random.default_rng()
+    advance = advance or (lambda users: None)
     if isinstance(values, Population):
         if budgets is not None:
             raise InvalidParameter("budgets", "cannot go with a population", "both")
-        run = draw_collection(plan, values, chosen, byzantine_fraction, rng)
-        told(values.users)
+        run = draw_collection(plan, values, attack, byzantine_fraction, rng)
+        advance(values.users)
         return run
-    crowd = Crowd.draw(plan, values, chosen, byzantine_fraction, rng, budgets, shared_poison)
-    return crowd.simulation(told)
+    users = SimulatedUsers.draw(
+        plan, values, attack, byzantine_fraction, rng, budgets, shared_poison
+    )
+    return users.simulation(advance)
 
 
 def checked_attack(plan: Plan, attack: str | Attack, byzantine_fraction: float) -> Attack:
@@ -66,6 +66,6 @@ def checked_attack(plan: Plan, attack: str | Attack, byzantine_fraction: float) 
     if not 0 <= byzantine_fraction < 0.5:
         rule = "must be in [0, 1/2): more attackers than that outvote the honest users"
         raise InvalidParameter("byzantine_fraction", rule, byzantine_fraction)
-    chosen = parse_attack(attack)
-    chosen.check_fits(plan.group_mechanisms[0], plan.categories or ())
-    return chosen
+    parsed = parse_attack(attack)
+    parsed.check_fits(plan.group_mechanisms[0], plan.categories or ())
+    return parsed

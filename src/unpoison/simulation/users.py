@@ -15,21 +15,27 @@ from unpoison.plan import Plan
 from unpoison.plan.assignment import partition
 from unpoison.reports.perturbation import perturb_group
 from unpoison.reports.values import checked_values, tiers_of
-from unpoison.simulation.ground_truth import Simulation, Truth
-from unpoison.simulation.inputs import Inputs
+from unpoison.simulation.ground_truth import GroundTruth, Simulation
+from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.summary.binning import Binner
 from unpoison.types import FloatArray, IntArray
 
 USERS_AT_ONCE = 2**15
+"""Honest users whose reports are drawn at a time, so that memory does not grow with users."""
 
 
 @dataclass(frozen=True)
-class Crowd:
+class SimulatedUsers:
     """Users with their groups and roles drawn; `members[t]` are the users of group t.
 
+    `attackers` says of each user whether it attacks, `tiers` which tier it is in. Every group has a
+    stream of its own for honest noise and a seed for its poison, so that the reports of one group
+    do not depend on those of another.
+
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
-    >>> crowd = Crowd.draw(plan, np.full(100, 0.25), "point:C", 0.2, np.random.default_rng(1))
-    >>> int(crowd.attackers.sum()), [len(users) for users in crowd.members], crowd.truth.mean
+    >>> values, rng = np.full(100, 0.25), np.random.default_rng(1)
+    >>> users = SimulatedUsers.draw(plan, values, "point:C", 0.2, rng)
+    >>> int(users.attackers.sum()), [len(members) for members in users.members], users.truth.mean
     (20, [50, 50], -0.5)
     """
 
@@ -53,7 +59,7 @@ class Crowd:
         rng: np.random.Generator,
         budgets: Any = None,
         shared_poison: bool = True,
-    ) -> Crowd:
+    ) -> SimulatedUsers:
         """Choose at random who attacks and who is in which group."""
         attack = parse_attack(attack)
         inputs = plan.normalise(checked_values(plan, values))
@@ -71,9 +77,9 @@ class Crowd:
         )
 
     @cached_property
-    def truth(self) -> Truth:
-        """What there is to know about the honest users."""
-        return Truth(self.plan, Inputs(self.inputs[~self.attackers]))
+    def truth(self) -> GroundTruth:
+        """The statistics of the honest users."""
+        return GroundTruth(self.plan, HonestInputs(self.inputs[~self.attackers]))
 
     def reports(self) -> Iterator[tuple[int, FloatArray, int]]:
         """(group, reports, users done) chunk by chunk: honest users first, then the attackers."""
@@ -83,7 +89,7 @@ class Crowd:
             yield group, self.poison(group), self.attackers_in(group)
 
     def honest_reports(self, group: int) -> Iterator[tuple[FloatArray, int]]:
-        """What the honest users of a group send, chunk by chunk, and how many they are."""
+        """Reports of the honest users of a group, chunk by chunk, and how many users sent them."""
         members = self.members[group]
         honest = self.inputs[members[~self.attackers[members]]]
         for first in range(0, len(honest), USERS_AT_ONCE):
@@ -91,11 +97,11 @@ class Crowd:
             yield perturb_group(self.plan, group, chunk, self.streams[group]), len(chunk)
 
     def attackers_in(self, group: int) -> int:
-        """How many of a group attack."""
+        """The number of attackers in a group."""
         return int(self.attackers[self.members[group]].sum())
 
     def simulation(self, advance: Callable[[int], None]) -> Simulation:
-        """All reports counted, with truth and floor."""
+        """All reports counted, with truth and floor; `advance` is told of users that are done."""
         honest, poison = Binner(self.plan), Binner(self.plan)
         for group in range(len(self.members)):
             for reports, users in self.honest_reports(group):
@@ -103,29 +109,31 @@ class Crowd:
                 advance(users)
             poison.add_group(group, self.poison(group))
             advance(self.attackers_in(group))
-        people = [len(users) - self.attackers_in(g) for g, users in enumerate(self.members)]
-        return self.truth.beside(
-            honest.summary(),
-            poison.summary(),
-            float(self.attackers.mean()),
-            np.array(people, dtype=np.float64),
-            self.tiers[~self.attackers],
+        honest_users = [
+            len(members) - self.attackers_in(group) for group, members in enumerate(self.members)
+        ]
+        return self.truth.simulation(
+            honest=honest.summary(),
+            poison=poison.summary(),
+            byzantine_fraction=float(self.attackers.mean()),
+            honest_users=np.array(honest_users, dtype=np.float64),
+            tiers=self.tiers[~self.attackers],
         )
 
     def poison(self, group: int) -> FloatArray:
-        """What the attackers of a group send, as often as its honest users.
+        """The reports of the attackers of a group: each sends as many as an honest user.
 
-        In the baseline with shared poison, the second report repeats the value of the first,
-        unless the attack is one that goes by the group.
+        Where attackers report in several groups and share their poison, their reports in the later
+        ones repeat the positions of the first, unless the attack is one that goes by the group.
         """
         count = self.attackers_in(group) * self.plan.all_groups[group].reports
         if not count:
             return np.empty(0)
         shared = self.shared_poison and not self.attack.by_group
-        repeats = self.plan.protocol == "baseline" and shared and group % 2 == 1
-        source = group - 1 if repeats else group
-        target, own = self.truth.target(source), self.truth.target(group)
-        reports = self.attack.poison(
-            target, count, np.random.default_rng(self.poison_seeds[source])
-        )
-        return own.report(own.mechanism.place(target.position_of(reports))) if repeats else reports
+        first = self.plan.groups_of_user(group)[0] if shared else group
+        rng, target = np.random.default_rng(self.poison_seeds[first]), self.truth.target(first)
+        reports = self.attack.poison(target, count, rng)
+        if first == group:
+            return reports
+        own = self.truth.target(group)
+        return own.report(own.mechanism.place(target.position_of(reports)))

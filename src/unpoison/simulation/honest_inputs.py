@@ -10,10 +10,10 @@ from unpoison.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
-    """Honest users' normalised inputs, and how many have each (one, if `numbers` is None).
+class HonestInputs:
+    """Honest users' normalised inputs, and how many users have each (one, if `numbers` is None).
 
-    >>> Inputs(np.array([0.0, 1.0]), np.array([3, 1])).mean_of(np.array([0.0, 4.0]))
+    >>> HonestInputs(np.array([0.0, 1.0]), np.array([3, 1])).mean_of(np.array([0.0, 4.0]))
     1.0
     """
 
@@ -21,12 +21,12 @@ class Inputs:
     numbers: IntArray | None = None
 
     def mean_of(self, quantity: FloatArray) -> float:
-        """The average over users of what each input has."""
+        """The average over users of a quantity that is given for every input."""
         return float(np.average(quantity, weights=self.numbers))
 
     @property
     def variance(self) -> float:
-        """S²."""
+        """S², the variance of the inputs over users."""
         return self.mean_of((self.values - self.mean_of(self.values)) ** 2)
 
     def histogram(self, edges: FloatArray) -> FloatArray:
