@@ -12,7 +12,7 @@ from unpoison.cli.options import whole_number_option
 from unpoison.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from unpoison.collector.server import Prepared
+    from unpoison.collector.server import PreparedServer
     from unpoison.collector.settings import Settings
 
 
@@ -162,7 +162,7 @@ def _run(settings: Settings) -> None:
         run(settings, _print_addresses)
 
 
-def _print_addresses(address: str, prepared: Prepared) -> None:
+def _print_addresses(address: str, prepared: PreparedServer) -> None:
     """Print where the collector is, and a new token once.
 
     The link has the token in its fragment, which browsers send to no server.
