@@ -1,4 +1,4 @@
-"""A new attack, defence, dataset, mechanism, engine, experiment or benchmark is one new file."""
+"""A new attack, defence, dataset, mechanism, engine, method, … is one new file."""
 
 from __future__ import annotations
 
@@ -74,6 +74,16 @@ FILES = {
             def panels(self, quick):
                 return []
         """,
+    "protocols": """
+        from unpoison.estimate.methods import methods
+        from unpoison.protocols.joint import JointMethod
+
+        class DroppedInMethod(JointMethod):
+            name = "dropped-in-method"
+            default_rank = 0
+
+        methods.register("dropped-in-method")(DroppedInMethod())
+        """,
     "bench": """
         from unpoison.bench.result import benchmarks
 
@@ -88,6 +98,7 @@ SUITES = {
     "dataset": "tests/datasets/test_datasets.py",
     "mechanism": "tests/mechanisms/test_mechanism_contract.py",
     "engine": "tests/engines/test_engines.py",
+    "method": "tests/estimate/test_method_contract.py",
     "experiment": "tests/experiments/test_experiments.py",
     "benchmark": "tests/test_docs.py",
 }

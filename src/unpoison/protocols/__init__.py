@@ -11,6 +11,7 @@ from unpoison.protocols.mean_analysis import MeanAnalysis
 from unpoison.protocols.scheme_analysis import SCHEMES, SchemeAnalysis
 from unpoison.protocols.tiers import analysis_of
 from unpoison.protocols.weights import combined_variance, group_weights, minimal_variance
+from unpoison.registry import load_modules
 
 __all__ = [
     "SCHEMES",
@@ -30,3 +31,5 @@ __all__ = [
     "group_weights",
     "minimal_variance",
 ]
+
+load_modules(__name__)
