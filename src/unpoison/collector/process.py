@@ -55,7 +55,7 @@ def collector_process(folder: Path, *options: str) -> Iterator[CollectorProcess]
         # The first line is printed once the port is bound.
         line = "" if process.stdout is None else process.stdout.readline()
         if not line.startswith("Collector: "):
-            raise InvalidParameter("collector", "must start; try `unpoison serve`", "none")
+            raise InvalidParameter("unpoison serve", "must print its address", line)
         address = line.split()[1]
         yield CollectorProcess(address, Operator(address, token))
     finally:

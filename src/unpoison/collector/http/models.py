@@ -16,8 +16,11 @@ Device = Annotated[
         description="32 random bytes as hex digits, made by the device for this campaign alone.",
     ),
 ]
+# Eight times as long as the longest ticket, so that nothing long is hashed.
 TicketText = Annotated[str, Field(min_length=1, max_length=1024, description="As it was issued.")]
+# Without control characters, which could forge lines where names are printed.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+# Years of four digits: databases and clients format no others.
 End = Annotated[AwareDatetime, Field(lt=datetime(9999, 1, 1, tzinfo=UTC))]
 MOST_VALUES = 2**16
 """Of a submission: two groups of the most reports that a plan may ask for (the baseline)."""

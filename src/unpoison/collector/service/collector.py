@@ -85,7 +85,7 @@ class Collector:
         self.wrong_invites = RateLimit(settings.guesses_per_minute, 60, self.clock)
         self.wrong_tokens = RateLimit(settings.guesses_per_minute, 60, self.clock)
         self.large_body_parsing = asyncio.Lock()
-        """Large bodies are parsed one at a time: parsed, they take many times their size."""
+        """Large bodies are parsed one at a time: parsed, they take four times their size."""
         self.stored_estimates: dict[str, str] = {}
         """The last estimate that was stored for the page, by campaign."""
         self.stack = AsyncExitStack()

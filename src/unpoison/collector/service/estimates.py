@@ -20,7 +20,7 @@ from unpoison.plan import Plan
 from unpoison.summary import Summary
 
 CACHED_ESTIMATES = 64
-"""Estimates kept as JSON; one with histograms of all groups takes tens of kilobytes."""
+"""Estimates kept as JSON, of about 20 kB each; the one used longest ago is dropped first."""
 MOST_PENDING = 8
 """Estimates that may be made or wait at once. They take turns, so beyond this a caller is refused
 at once and not left to wait behind all others."""

@@ -10,7 +10,7 @@ from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
 
 MOST_ADDRESSES = 100_000
-"""Addresses that are remembered, to bound memory; the one counted longest ago is dropped first."""
+"""Addresses that are remembered, in some 23 MB; the one counted longest ago is dropped first."""
 IPV6_PREFIX_BITS = 64
 """Providers give each customer a network of at least this size, so it counts as one address."""
 

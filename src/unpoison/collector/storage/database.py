@@ -48,9 +48,9 @@ def database_url(database: str) -> URL:
     >>> str(database_url("reports.db")), database_url("postgresql://host/name").drivername
     ('sqlite:///reports.db', 'postgresql+psycopg')
     """
-    text = database if "://" in database else f"sqlite:///{database}"
+    url_text = database if "://" in database else f"sqlite:///{database}"
     try:
-        url = make_url(text)
+        url = make_url(url_text)
     except ArgumentError:
         # The text itself may hold a password.
         raise InvalidParameter("database", "must be a path or a URL", "another text") from None
@@ -101,8 +101,8 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A write transaction: committed at the end, rolled back on any exception."""
-        options = self.engine.execution_options(writing=True)
-        with _as_unavailable(), options.begin() as connection:
+        writers = self.engine.execution_options(writing=True)
+        with _as_unavailable(), writers.begin() as connection:
             yield connection
 
     def is_writable(self) -> bool:

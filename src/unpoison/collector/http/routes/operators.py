@@ -37,6 +37,7 @@ ETAG_DIGITS = 32
 """Hex digits of a hash in an ETag: 128 bits, so that two states never share one."""
 router = APIRouter(prefix="/v1/campaigns", tags=["operators"])
 operator, reader = [Depends(need_operator)], [Depends(need_reader)]
+# Longer than any method with its parameters.
 QueryText = Annotated[str | None, Query(max_length=200)]
 
 

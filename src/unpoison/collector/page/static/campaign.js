@@ -23,6 +23,7 @@ import { showRejections } from "./rejections.js";
 import { onToken, startTokenPanel } from "./token-panel.js";
 import { accessWord, closingWord, stateWord } from "./words.js";
 
+/** The collector reads a status at most once a second; more polling would show nothing new. */
 const POLL_MILLISECONDS = 2_000;
 /** A status takes milliseconds: one that takes this long will not come. */
 const TIMEOUT_MILLISECONDS = 15_000;

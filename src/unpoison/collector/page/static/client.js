@@ -36,6 +36,7 @@ const ATTEMPTS = 6;
 const FIRST_WAIT_SECONDS = 0.5;
 // A person is waiting: a collector that asks for more patience is given up.
 const LONGEST_WAIT_SECONDS = 60;
+// Twice as long as the collector itself waits for its database.
 const TIMEOUT_SECONDS = 30;
 
 /** Why a report failed; `code` is the collector's error code, or one of this file's. */

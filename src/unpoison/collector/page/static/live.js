@@ -3,6 +3,7 @@
  * the collector does not answer.
  */
 
+/** Milliseconds; a collector that returns is noticed within a minute. */
 const LONGEST_PAUSE = 60_000;
 /** Answers that asking again does not change: no permission, no such campaign. */
 const FINAL_STATUSES = [401, 403, 404];

@@ -1,1 +1,1 @@
-"""Every change of the schema, in order."""
+"""Alembic's environment and all revisions of the schema."""

@@ -1,9 +1,10 @@
-"""Runs migrations on the connection that is given; there is no other way to run them."""
+"""Alembic's environment: runs migrations on the connection that `storage.migration` passes."""
 
 from __future__ import annotations
 
 from alembic import context
 
+# Other tools import this file too, and then Alembic has set nothing up.
 if hasattr(context, "config"):
     context.configure(connection=context.config.attributes["connection"])
     context.run_migrations()

@@ -1,1 +1,1 @@
-"""Every change of the schema, in order."""
+"""Revisions of the schema, one file each, numbered in their order."""

@@ -1,4 +1,4 @@
-"""Campaigns, invites, tickets, submissions and their counts."""
+"""Create the tables of campaigns, invites, tickets, submissions and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _of_campaign() -> sa.ForeignKeyConstraint:
 
 
 def upgrade() -> None:
-    """What the protocol needs."""
+    """Create all tables that the protocol needs."""
     op.create_table(
         "operators",
         sa.Column("token_hash", sa.LargeBinary, primary_key=True),

@@ -1,4 +1,4 @@
-"""What the page shows over time: activity, rejections and estimates."""
+"""Create the tables of what the page shows over time: activity, rejections and estimates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _of_campaign() -> sa.ForeignKeyConstraint:
 
 
 def upgrade() -> None:
-    """Three tables; campaigns that there are begin with an empty history."""
+    """Create three tables; they are empty for campaigns that exist already."""
     op.create_table(
         "activity",
         sa.Column("campaign", sa.String(32), primary_key=True),
