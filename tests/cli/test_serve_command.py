@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from support.command_line import Command
-from support.running_collectors import eventually, in_process_collector, spawn_collector
+from support.running_collectors import in_process_collector, spawn_collector
+from support.waiting import eventually
 from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import PREFIX, Settings
 from unpoison.collector.storage.database import Database, database_url

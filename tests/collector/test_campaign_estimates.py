@@ -12,9 +12,9 @@ from support.running_collectors import (
     InProcessCollector,
     Reply,
     RunningCampaign,
-    eventually,
     in_process_collector,
 )
+from support.waiting import eventually
 from unpoison.collector.service import estimates
 from unpoison.demo.fleet import Fleet
 

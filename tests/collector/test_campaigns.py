@@ -18,9 +18,9 @@ from support.running_collectors import (
     SMALL_PLAN,
     InProcessCollector,
     RunningCampaign,
-    eventually,
     in_process_collector,
 )
+from support.waiting import eventually
 from unpoison import Plan, Summary, estimate, summarise
 from unpoison.demo.fleet import Fleet
 from unpoison.errors import CollectorRefused

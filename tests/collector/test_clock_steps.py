@@ -1,9 +1,8 @@
-"""The wall clock is set back and forward under a running collector."""
+"""The wall clock is set back and forward under a running collector, which must not care."""
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -13,12 +12,8 @@ import pytest
 
 from support.concurrent_devices import DeviceFleet
 from support.database_audit import read_campaign_rows
-from support.running_collectors import (
-    InProcessCollector,
-    RunningCampaign,
-    eventually,
-    in_process_collector,
-)
+from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
+from support.waiting import eventually
 from unpoison.collector.clock import iso
 
 DAY = 86400
@@ -40,12 +35,11 @@ def test_reports_are_stored_at_once_whatever_the_clock_says(
     campaign = server.create_campaign()
     first, second = campaign.enrol_device(), campaign.enrol_device()
     server.clock.step = step
-    started = time.monotonic()
+    # A request that waited for the clock would end in a time-out of this client.
     assert campaign.submit(first.body()).status == 200
     server.clock.step = 0
     assert campaign.submit(second.body()).status == 200
     assert campaign.submit(first.body()).status == 200
-    assert time.monotonic() - started < 5
     found = read_campaign_rows(str(server.collector.database.url.database), campaign.id)
     found.assert_consistent()
     assert len(found.cells) == 2
@@ -128,11 +122,13 @@ def test_limits_do_not_look_at_the_wall_clock(server: InProcessCollector, step: 
     def guess() -> int:
         return campaign.request_ticket(device=secrets.token_hex(32), invite="a guess").status
 
+    server.clock.stopped_at = 1000.0
     statuses = [guess() for _ in range(70)]
-    assert set(statuses) == {403, 429}
+    assert statuses == [403] * 60 + [429] * 10
     server.clock.step = step
-    assert 429 in {guess() for _ in range(20)}
-    eventually(lambda: guess() == 403, 5)
+    assert {guess() for _ in range(20)} == {429}
+    server.clock.stopped_at += 1.0
+    assert guess() == 403
 
 
 def test_estimates_and_activity_go_on_after_a_step_back(server: InProcessCollector) -> None:

@@ -1,8 +1,9 @@
-"""Whatever happens to the server or its database: what was acknowledged is there exactly once."""
+"""Crashes of the server and its database: what was acknowledged is stored exactly once."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -21,14 +23,15 @@ from sqlalchemy import event, select
 from support.concurrent_devices import DeviceFleet
 from support.forked_collectors import CollectorForker, ForkedCollector
 from support.postgres import Cluster
+from support.processes import HAS_PROC, children_of, is_running
 from support.running_collectors import (
     InProcessCollector,
     Reply,
     RunningCampaign,
     RunningCollector,
-    eventually,
     in_process_collector,
 )
+from support.waiting import eventually
 from unpoison.collector.storage import database as database_module
 from unpoison.collector.storage.schema import group_counters
 
@@ -36,7 +39,6 @@ TOKEN = "the-token-of-the-operator"
 NO_ESTIMATES = 10**9
 """Users before the first estimate, where estimates would only take time."""
 KILLS = {"sqlite": 20, "postgresql": 5}
-SHUTDOWN_SECONDS = 15.0
 
 
 @pytest.fixture
@@ -80,13 +82,11 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(
     kills = KILLS["postgresql" if "://" in database else "sqlite"]
     server = forker.spawn(database, TOKEN)
     fleet = DeviceFleet(server.create_campaign(min_users=NO_ESTIMATES), random)
-    started, unheard = time.monotonic(), 0
+    unheard = 0
     fleet.send(fleet.mixed_requests())
-    whole = time.monotonic() - started
     for _ in range(kills):
-        with fleet.sending(fleet.mixed_requests()):
-            time.sleep(random.uniform(0, whole))
-            server.kill()
+        requests = fleet.mixed_requests()
+        fleet.send_until_stored(requests, database, random.randrange(len(requests)), server.kill)
         fleet.campaign.server = server = forker.spawn(database, TOKEN)
         unheard += len(fleet.assert_stored(database).cells) - len(fleet.counted)
     sys.stdout.write(f"{len(fleet.counted)} acknowledged; {unheard} stored and not heard of\n")
@@ -102,6 +102,7 @@ def test_kill_during_the_first_start_leaves_a_database_that_the_next_one_can_use
     for number in range(5):
         database = str(tmp_path / f"reports-{number}.db")
         begun = forker.begin(database, TOKEN)
+        # Any moment will do: whatever the start has done by then, the next one must cope with it.
         time.sleep(random.uniform(0.0, 0.5))
         begun.kill()
         server = forker.spawn(database, TOKEN)
@@ -123,7 +124,7 @@ def test_an_estimate_that_is_killed_can_be_asked_for_again(tmp_path: Path, rando
         assert server.request("GET", path, token=server.token).status == 200, "it is still known"
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.skipif(not HAS_PROC, reason="needs /proc")
 def test_kill_leaves_no_estimate_running(
     forker: CollectorForker, tmp_path: Path, random: Random
 ) -> None:
@@ -132,30 +133,10 @@ def test_kill_leaves_no_estimate_running(
     fleet.add_devices(50)
     fleet.finish()
     assert server.request("GET", f"{fleet.campaign.path}/estimate", token=TOKEN).status == 200
-    started = children(server.pid)
+    started = children_of(server.pid)
     assert started
     server.kill()
     eventually(lambda: not any(is_running(pid) for pid in started))
-
-
-def children(pid: int) -> list[int]:
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = file.read_text()
-        except OSError:
-            continue
-        if int(text.rpartition(")")[2].split()[1]) == pid:
-            found.append(int(file.parent.name))
-    return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 # The database goes away and comes back.
@@ -340,10 +321,15 @@ def _limit_files(server: ForkedCollector, size: int | None) -> None:
 # The server is asked to stop.
 
 
-def stopped(server: ForkedCollector) -> None:
-    started = time.monotonic()
+def assert_stops(server: ForkedCollector) -> None:
     assert server.end(signal.SIGTERM) == 0
-    assert time.monotonic() - started < SHUTDOWN_SECONDS
+
+
+def requests_waiting(server: ForkedCollector) -> bool:
+    """Whether requests wait to be stored, by the collector's own gauge."""
+    metrics = server.request("GET", "/metrics").body.decode()
+    (waiting,) = re.findall(r"^unpoison_queue_waiting ([0-9.e+]+)$", metrics, re.MULTILINE)
+    return float(waiting) > 0
 
 
 def test_a_stop_under_load_keeps_what_was_acknowledged(
@@ -352,11 +338,10 @@ def test_a_stop_under_load_keeps_what_was_acknowledged(
     server = forker.spawn(database, TOKEN)
     fleet = DeviceFleet(server.create_campaign(min_users=NO_ESTIMATES), random)
     for _ in range(2):
-        with fleet.sending(fleet.mixed_requests()):
-            time.sleep(0.3)
-            stopped(server)
-        fleet.assert_stored(database)
+        requests = fleet.mixed_requests()
+        fleet.send_until_stored(requests, database, 100, partial(assert_stops, server))
         assert not Path(f"{database}-wal").exists(), "the database was not closed"
+        fleet.assert_stored(database)
         fleet.campaign.server = server = forker.spawn(database, TOKEN)
     assert len(fleet.counted) > 20, "there was no load"
     fleet.finish()
@@ -364,14 +349,14 @@ def test_a_stop_under_load_keeps_what_was_acknowledged(
 
 
 def test_a_stop_answers_what_is_under_way(forker: CollectorForker, tmp_path: Path) -> None:
-    slow = {"UNPOISON_COLLECTOR_BATCH_DELAY": "1"}
+    slow = {"UNPOISON_COLLECTOR_BATCH_DELAY": "2"}
     server = forker.spawn(str(tmp_path / "reports.db"), TOKEN, **slow)
     campaign = server.create_campaign()
     device = campaign.enrol_device()
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(campaign.submit, device.body())
-        time.sleep(0.3)
-        stopped(server)
+        eventually(lambda: waiting.done() or requests_waiting(server))
+        assert_stops(server)
         assert waiting.result().status == 200
 
 
@@ -385,6 +370,6 @@ def test_a_stop_does_not_wait_for_a_database_that_does_not_answer(
     with closing(sqlite3.connect(database)) as other, ThreadPoolExecutor(1) as thread:
         other.execute("BEGIN EXCLUSIVE")
         waiting = thread.submit(campaign.submit, device.body())
-        time.sleep(0.5)
-        stopped(server)
+        eventually(lambda: waiting.done() or requests_waiting(server))
+        assert_stops(server)
         check_later(waiting.result())

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.running_collectors import eventually, in_process_collector
+from support.running_collectors import in_process_collector
+from support.waiting import eventually
 from unpoison.collector.storage import writer
 
 

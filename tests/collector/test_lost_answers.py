@@ -13,12 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support.running_collectors import (
-    RunningCampaign,
-    RunningCollector,
-    eventually,
-    in_process_collector,
-)
+from support.running_collectors import RunningCampaign, RunningCollector, in_process_collector
+from support.waiting import eventually
 
 SECONDS = 60.0
 

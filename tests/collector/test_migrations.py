@@ -23,10 +23,10 @@ from support.running_collectors import (
     SMALL_PLAN,
     RunningCampaign,
     RunningCollector,
-    eventually,
     in_process_collector,
     spawn_collector,
 )
+from support.waiting import eventually
 from unpoison import InvalidFile, Plan, Summary
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns

@@ -11,12 +11,8 @@ import numpy as np
 import pytest
 
 from support.browser import browser_fixture
-from support.running_collectors import (
-    InProcessCollector,
-    RunningCampaign,
-    eventually,
-    in_process_collector,
-)
+from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
+from support.waiting import eventually
 from unpoison import Plan
 from unpoison.demo.fleet import Fleet
 

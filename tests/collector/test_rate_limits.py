@@ -1,9 +1,8 @@
-"""Addresses that ask too often wait: for open campaigns, and after wrong invites and tokens."""
+"""Rate limits by address: enrolments in open campaigns, and wrong invites and tokens."""
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from unpoison.collector.faults import Fault
 from unpoison.collector.service import rate_limits as limits
 
 HOUR = 3600
+START = 1000.0
+"""What the steady clock says, which stands still so that no limit refills by itself."""
 Guess = Callable[[RunningCampaign], Reply]
 PROXIED = {"trusted_proxies": ["127.0.0.1"]}
 
@@ -39,8 +40,9 @@ class HandClock(Clock):
 def server(tmp_path: Path) -> Iterator[InProcessCollector]:
     """Three enrolments an hour, six wrong guesses a minute; a proxy says who asks."""
     few = {"enrolments_per_hour": 3, "guesses_per_minute": 6}
-    with in_process_collector(tmp_path, **few, **PROXIED) as found:
-        yield found
+    with in_process_collector(tmp_path, **few, **PROXIED) as running:
+        running.clock.stopped_at = START
+        yield running
 
 
 def enrol(campaign: RunningCampaign, address: str, **keys: object) -> Reply:
@@ -57,9 +59,9 @@ def waits(reply: Reply, most: int) -> int:
     return seconds
 
 
-def later(server: InProcessCollector, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let the steady clock go on."""
-    monkeypatch.setattr(server.clock, "steady", lambda: time.monotonic() + seconds)
+def later(server: InProcessCollector, seconds: float) -> None:
+    """Set the stopped steady clock to so many seconds after its start."""
+    server.clock.stopped_at = START + seconds
 
 
 def test_an_address_enrols_so_many_devices_in_open_campaigns(server: InProcessCollector) -> None:
@@ -109,6 +111,7 @@ def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(
 
 def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, enrolments_per_hour=2) as server:
+        server.clock.stopped_at = START
         campaign = server.create_campaign(access="open")
         for number in range(2):
             assert enrol(campaign, f"192.0.2.{number}").status == 200
@@ -116,18 +119,16 @@ def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
         assert stored_counts(campaign).enrolled == 2
 
 
-def test_time_forgives_and_the_wall_clock_does_not(
-    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_forgives_and_the_wall_clock_does_not(server: InProcessCollector) -> None:
     campaign = server.create_campaign(access="open")
     for _ in range(3):
         assert enrol(campaign, "192.0.2.1").status == 200
     server.clock.step = 10 * HOUR
     waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
-    later(server, monkeypatch, HOUR / 3)
+    later(server, HOUR / 3)
     assert enrol(campaign, "192.0.2.1").status == 200
     waits(enrol(campaign, "192.0.2.1"), HOUR // 3)
-    later(server, monkeypatch, 100 * HOUR)
+    later(server, 100 * HOUR)
     assert [enrol(campaign, "192.0.2.1").status for _ in range(4)] == [200, 200, 200, 429]
 
 
@@ -187,16 +188,14 @@ def test_whoever_guesses_at_speed_must_wait(server: InProcessCollector, guess: G
             waits(guess(campaign), 10)
 
 
-def test_whoever_has_a_good_invite_waits_too_and_recovers(
-    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_has_a_good_invite_waits_too_and_recovers(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
     invite = campaign.invite()
     for _ in range(6):
         guess_invite(campaign)
     with assert_nothing_counted(campaign):
         wait = waits(enrol(campaign, "192.0.2.1", invite=invite), 10)
-    later(server, monkeypatch, wait)
+    later(server, wait)
     assert enrol(campaign, "192.0.2.1", invite=invite).status == 200
 
 
@@ -211,9 +210,7 @@ def test_nobody_can_lock_the_operator_out(server: InProcessCollector) -> None:
     assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
 
 
-def test_guessing_costs_as_much_as_it_did_before(
-    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_guessing_costs_as_much_as_it_did_before(server: InProcessCollector) -> None:
     """Those who wait in vain wait no longer for it, and get one guess for each ten seconds."""
     campaign = server.create_campaign()
     for _ in range(6):
@@ -221,7 +218,7 @@ def test_guessing_costs_as_much_as_it_did_before(
     for _ in range(20):
         waits(guess_invite(campaign), 10)
     for turn in (1, 2, 3):
-        later(server, monkeypatch, 10 * turn)
+        later(server, 10 * turn)
         assert_refused(guess_invite(campaign), 403, "invalid-invite")
         waits(guess_invite(campaign), 10)
 

@@ -1,4 +1,4 @@
-"""Whatever else can come over a connection: slowly, without end, as no HTTP, or to odd paths."""
+"""Connections that are slow, endless, pipelined or no HTTP at all: each is cut or answered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,13 @@ from support.raw_http import (
     status_of,
     stored_counts,
 )
-from support.running_collectors import InProcessCollector, Reply, RunningCampaign
+from support.running_collectors import (
+    InProcessCollector,
+    Reply,
+    RunningCampaign,
+    in_process_collector,
+)
+from support.waiting import HANG_SECONDS
 
 PATIENCE = 0.5
 
@@ -45,8 +52,8 @@ def parsed(answer: bytes) -> Reply:
     return Reply(status_of(answer), {name.lower(): text for name, text in pairs}, body)
 
 
-def dribbled(wire: socket.socket, data: bytes) -> float:
-    """Send a byte every 50 ms until the connection is cut; how long that took."""
+def dribble(wire: socket.socket, data: bytes) -> None:
+    """Send a byte every 50 ms; the connection must be cut before the last, but not at once."""
     started = time.monotonic()
     wire.settimeout(0.05)
     for byte in data:
@@ -60,19 +67,18 @@ def dribbled(wire: socket.socket, data: bytes) -> float:
             break
     else:
         pytest.fail("the connection was never cut")
-    wire.settimeout(5)
-    return time.monotonic() - started
+    wire.settimeout(HANG_SECONDS)
+    assert was_patient(started)
 
 
-def cut_in_time(seconds: float) -> bool:
-    """Not at once, and not much later than it should be."""
-    return 0.5 * PATIENCE < seconds < PATIENCE + 2
+def was_patient(started: float) -> bool:
+    """Whether the collector has waited; how long a busy machine took beyond that is no matter."""
+    return time.monotonic() - started > 0.5 * PATIENCE
 
 
 def test_a_head_must_come_in_time_however_steadily_it_comes(server: InProcessCollector) -> None:
     with connect(server) as wire:
-        seconds = dribbled(wire, b"GET /healthz HTTP/1.1\r\nHost: collector\r\nX: " + b"a" * 200)
-        assert cut_in_time(seconds)
+        dribble(wire, b"GET /healthz HTTP/1.1\r\nHost: collector\r\nX: " + b"a" * 200)
         assert_refused(parsed(read_to_end(wire)), 408, "too-slow")
 
 
@@ -80,14 +86,14 @@ def test_the_next_head_on_a_connection_must_come_in_time_too(server: InProcessCo
     with connect(server) as wire:
         wire.sendall(request_bytes("GET", "/healthz"))
         assert status_of(wire.recv(2**16)) == 200
-        assert cut_in_time(dribbled(wire, b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 200))
+        dribble(wire, b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 200)
 
 
 def test_a_connection_that_says_nothing_is_closed(server: InProcessCollector) -> None:
     started = time.monotonic()
     with connect(server) as wire:
         assert wire.recv(1) == b""
-    assert cut_in_time(time.monotonic() - started)
+    assert was_patient(started)
 
 
 @pytest.mark.parametrize("length", ["Content-Length: 1000", CHUNKED])
@@ -97,7 +103,7 @@ def test_a_body_must_come_in_time_however_steadily_it_comes(
     part = b"1\r\n \r\n" if length == CHUNKED else b" "
     with assert_nothing_counted(campaign), connect(server) as wire:
         wire.sendall(request_bytes("POST", f"{campaign.path}/reports", JSON, length))
-        assert cut_in_time(dribbled(wire, part * 200))
+        dribble(wire, part * 200)
         assert_refused(parsed(read_to_end(wire)), 408, "too-slow")
 
 
@@ -106,27 +112,39 @@ def test_a_promised_body_must_come(server: InProcessCollector, campaign: Running
     promise = request_bytes("POST", f"{campaign.path}/reports", JSON, "Content-Length: 10")
     with assert_nothing_counted(campaign):
         assert_refused(parsed(exchange(server, promise)), 408, "too-slow")
-    assert cut_in_time(time.monotonic() - started)
+    assert was_patient(started)
 
 
 def test_a_body_after_its_answer_must_end_in_time(server: InProcessCollector) -> None:
     with connect(server) as wire:
         wire.sendall(request_bytes("GET", "/healthz", "Content-Length: 1000"))
         assert status_of(wire.recv(2**16)) == 200
-        assert cut_in_time(dribbled(wire, b" " * 200))
+        dribble(wire, b" " * 200)
 
 
-def test_slow_senders_do_not_slow_others(server: InProcessCollector) -> None:
-    wires = [connect(server) for _ in range(100)]
+def is_open(wire: socket.socket) -> bool:
+    """Whether the other side has neither said anything nor closed the connection."""
+    wire.setblocking(False)
     try:
-        for wire in wires:
-            wire.send(b"POST /v1/campaigns HTTP/1.1\r\n")
-        started = time.monotonic()
-        assert server.request("GET", "/healthz").status == 200
-        assert time.monotonic() - started < PATIENCE
-    finally:
-        for wire in wires:
-            wire.close()
+        wire.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def test_slow_senders_do_not_slow_others(tmp_path: Path) -> None:
+    """A request is answered while the slow ones are still waited for."""
+    patient = {**NO_RATE_LIMITS, "request_seconds": 2 * HANG_SECONDS}
+    with in_process_collector(tmp_path, **patient) as server:
+        wires = [connect(server) for _ in range(100)]
+        try:
+            for wire in wires:
+                wire.send(b"POST /v1/campaigns HTTP/1.1\r\n")
+            assert server.request("GET", "/healthz").status == 200
+            assert all(is_open(wire) for wire in wires)
+        finally:
+            for wire in wires:
+                wire.close()
 
 
 @pytest.mark.parametrize("size", [100_000, 200_000, 10 * MEGABYTE])

@@ -14,12 +14,8 @@ import pytest
 from sqlalchemy import func, select
 
 from support.concurrent_devices import DeviceFleet
-from support.running_collectors import (
-    InProcessCollector,
-    RunningCampaign,
-    eventually,
-    in_process_collector,
-)
+from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
+from support.waiting import eventually
 from unpoison import Plan, Summary
 from unpoison.collector.campaigns import retention, tallies
 from unpoison.collector.campaigns.campaign import Campaign

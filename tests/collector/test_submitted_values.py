@@ -18,13 +18,8 @@ from support.raw_http import (
     server_fixture,
     stored_counts,
 )
-from support.running_collectors import (
-    EnrolledDevice,
-    InProcessCollector,
-    Reply,
-    RunningCampaign,
-    eventually,
-)
+from support.running_collectors import EnrolledDevice, InProcessCollector, Reply, RunningCampaign
+from support.waiting import eventually
 from unpoison.collector.logs import JsonLines, set_up_logs
 
 server = server_fixture(**NO_RATE_LIMITS)

@@ -9,7 +9,7 @@ import threading
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +25,8 @@ from support.concurrent_devices import CONNECTIONS, DeviceFleet, DeviceRequest
 from support.database_audit import open_database
 from support.forked_collectors import CollectorForker
 from support.postgres import Cluster
-from support.running_collectors import RunningCampaign, RunningCollector, eventually
+from support.running_collectors import RunningCampaign, RunningCollector
+from support.waiting import eventually
 from unpoison import Summary
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.collector.campaigns import tallies
@@ -52,29 +53,25 @@ class Pair:
     def fleet(self, most: int = 2000) -> DeviceFleet:
         return DeviceFleet(self.campaign(), Random(1), most)
 
-    def fire(
-        self, first: Sequence[bytes], second: Sequence[bytes], *, rate: float | None = None
-    ) -> list[Outcome]:
-        """Requests to both at once, so many a second to each or as fast as answers come."""
+    def fire(self, first: Sequence[bytes], second: Sequence[bytes]) -> list[Outcome]:
+        """Send requests to both servers at once, as fast as answers come."""
         ports = [server.port for server in self.servers]
         with ThreadPoolExecutor(2) as threads:
             work = [
-                threads.submit(fire, port, requests, rate, CONNECTIONS)
+                threads.submit(fire, port, requests, None, CONNECTIONS)
                 for port, requests in zip(ports, (first, second), strict=True)
             ]
             return [firing.result() for firing in work]
 
     def fire_all(self, requests: Sequence[bytes]) -> list[Outcome]:
-        """The same requests to both at once."""
+        """Send the same requests to both servers at once."""
         return self.fire(requests, requests)
 
-    def share(
-        self, fleet: DeviceFleet, requests: Sequence[DeviceRequest], rate: float | None = None
-    ) -> None:
-        """One half to each; all must be answered well."""
+    def share(self, fleet: DeviceFleet, requests: Sequence[DeviceRequest]) -> None:
+        """Send one half of the requests to each server; all must be answered with 200."""
         halves = requests[::2], requests[1::2]
         first, second = ([request.data for request in half] for half in halves)
-        outcomes = self.fire(first, second, rate=rate)
+        outcomes = self.fire(first, second)
         for half, outcome in zip(halves, outcomes, strict=True):
             assert Counter(outcome.statuses) == {200: len(half)}
             fleet.record_answers(half, outcome)
@@ -158,25 +155,42 @@ def test_of_two_submissions_for_one_ticket_one_counts(pair: Pair) -> None:
     assert len(fleet.assert_stored(pair.database).cells) == 100
 
 
+class Repetition:
+    """Work that is done over and over again in a thread."""
+
+    def __init__(self, work: Callable[[], None], thread: ThreadPoolExecutor) -> None:
+        self.work, self.turns, self.ended = work, 0, threading.Event()
+        self.running = thread.submit(self._run)
+
+    def _run(self) -> None:
+        while not self.ended.is_set():
+            self.work()
+            self.turns += 1
+
+    def wait_for_a_turn(self) -> None:
+        """Wait until the work was begun and ended once more."""
+        # The first turn to end may have begun before this call.
+        target = self.turns + 2
+        eventually(lambda: self.running.done() or self.turns >= target)
+
+
 @contextmanager
-def meanwhile(work: Any) -> Iterator[None]:
-    """Do something over and over again, as long as this lasts."""
-    done = threading.Event()
-
-    def repeat() -> int:
-        times = 0
-        while not done.is_set():
-            work()
-            times += 1
-        return times
-
+def meanwhile(work: Callable[[], None]) -> Iterator[Repetition]:
+    """Repeat some work during the block."""
     with ThreadPoolExecutor(1) as thread:
-        repeating = thread.submit(repeat)
+        repetition = Repetition(work, thread)
         try:
-            yield
+            yield repetition
         finally:
-            done.set()
-        assert repeating.result() > 1, "there was no time for it"
+            repetition.ended.set()
+        repetition.running.result()
+
+
+def slices(requests: Sequence[DeviceRequest], count: int) -> Iterator[Sequence[DeviceRequest]]:
+    """The requests in so many parts, one after the other."""
+    size = -(-len(requests) // count)
+    for start in range(0, len(requests), size):
+        yield requests[start : start + size]
 
 
 def test_adding_up_while_both_count_loses_nothing(
@@ -206,8 +220,10 @@ def test_adding_up_while_both_count_loses_nothing(
             with database.reading() as connection:
                 users.append(Tallies.summary(connection, campaign).total_users)
 
-        with meanwhile(add_up):
-            pair.share(fleet, [fleet.single(device) for device in fleet.devices])
+        with meanwhile(add_up) as repetition:
+            for requests in slices([fleet.single(device) for device in fleet.devices], 4):
+                pair.share(fleet, requests)
+                repetition.wait_for_a_turn()
     assert users == sorted(users), "a reader saw something vanish"
     assert len(fleet.assert_stored(pair.database).cells) == 1000
 
@@ -292,9 +308,10 @@ def test_an_export_is_of_one_moment(pair: Pair) -> None:
         rows = pq.read_table(io.BytesIO(archive.read("reports.parquet"))).num_rows
         seen.append((told["submissions"], summary.total_users, told["reports"], rows))
 
-    with meanwhile(export):
-        pair.share(fleet, [fleet.single(device) for device in fleet.devices], rate=120)
-    export()
+    with meanwhile(export) as repetition:
+        for requests in slices([fleet.single(device) for device in fleet.devices], 4):
+            pair.share(fleet, requests)
+            repetition.wait_for_a_turn()
     assert len({submissions for submissions, *_ in seen}) > 1, "all were before or after"
     for submissions, users, reports, rows in seen:
         assert (submissions, reports) == (users, rows)

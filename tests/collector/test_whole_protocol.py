@@ -17,12 +17,8 @@ from sqlalchemy import func, select
 
 from support.command_line import Command
 from support.concurrent_devices import DeviceFleet
-from support.running_collectors import (
-    InProcessCollector,
-    RunningCampaign,
-    eventually,
-    in_process_collector,
-)
+from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
+from support.waiting import eventually
 from unpoison import CollectorRefused, Estimate, Plan, Summary
 from unpoison.client import Device, Ledger, Policy, Transport
 from unpoison.collector.storage import schema

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -15,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.command_line import Command
+from support.processes import HAS_PROC, group_members
+from support.waiting import HANG_SECONDS, eventually
 from unpoison.attacks import parse_attack
 from unpoison.cli.reproduce import adjusted_cells
 from unpoison.datasets import datasets
@@ -34,6 +35,7 @@ from unpoison.experiments import (
 from unpoison.experiments import runner as runner_module
 from unpoison.experiments.figure import cells_of
 from unpoison.mechanisms import mechanisms
+from unpoison.system.cores import usable_cores
 
 SMALL = Cell("beta-2-5", 2000, "piecewise", 0.5, "uniform:C/2,C", 0.25, ("ostrich",), trials=2)
 CATEGORIES = Cell(
@@ -157,20 +159,21 @@ def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "cells").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(3)
+    eventually(lambda: workers_run(process.pid, tmp_path / "cells"))
     process.send_signal(signal.SIGINT)
     try:
-        assert process.wait(60) == 130
+        assert process.wait(HANG_SECONDS) == 130
     finally:
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 10
-    while _alive(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not _alive(process.pid)
+    eventually(lambda: not _alive(process.pid))
+
+
+def workers_run(group: int, cells: Path) -> bool:
+    """Whether a run has begun, and has started a worker beside itself and a resource tracker."""
+    if usable_cores() == 1 or not HAS_PROC:
+        return cells.exists()
+    return cells.exists() and len(group_members(group)) >= 3
 
 
 def _alive(group: int) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from support.database_audit import CampaignRows, read_campaign_rows
+from support.database_audit import CampaignRows, count_rows, read_campaign_rows
 from support.running_collectors import RunningCampaign
+from support.waiting import eventually
 from unpoison.bench.load import BROKEN, Outcome, fire, post
 
 CONNECTIONS = 32
@@ -147,13 +148,13 @@ class DeviceFleet:
     @contextmanager
     def sending(
         self, requests: Sequence[DeviceRequest], connections: int = CONNECTIONS
-    ) -> Iterator[None]:
+    ) -> Iterator[Future[Outcome]]:
         """Send requests during the block; after it all are answered, or never will be."""
         data = [request.data for request in requests]
         port = self.campaign.server.port
         with ThreadPoolExecutor(1) as thread:
             firing: Future[Outcome] = thread.submit(fire, port, data, None, connections)
-            yield
+            yield firing
             self.record_answers(requests, firing.result())
 
     def send(self, requests: Sequence[DeviceRequest]) -> None:
@@ -167,6 +168,21 @@ class DeviceFleet:
         """Let every device ask for its ticket and then report, for the first time or again."""
         self.send([self.enrolment(device) for device in self.devices])
         self.send([self.single(device) for device in self.devices])
+
+    def send_until_stored(
+        self,
+        requests: Sequence[DeviceRequest],
+        database: str,
+        rows: int,
+        then: Callable[[], object],
+    ) -> None:
+        """Send requests; once so many rows are added, or all are answered, call `then`."""
+        before = count_rows(database, self.campaign.id)
+        with self.sending(requests) as firing:
+            eventually(
+                lambda: firing.done() or count_rows(database, self.campaign.id) >= before + rows
+            )
+            then()
 
     def assert_stored(self, database: str) -> CampaignRows:
         """Check that the database holds exactly what the devices were told."""

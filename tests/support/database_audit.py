@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, func, select
 
 from unpoison import Plan
 from unpoison.collector.campaigns.campaign import Campaign
@@ -78,6 +78,17 @@ def read_campaign_rows(database: str, campaign: str) -> CampaignRows:
         row = Campaigns.find(connection, campaign)
         assert row is not None
         return _read(connection, row)
+
+
+def count_rows(database: str, campaign: str) -> int:
+    """The number of tickets and submissions that are stored for a campaign now."""
+    with open_database(database) as opened, opened.reading() as connection:
+        return sum(
+            connection.execute(
+                select(func.count()).select_from(table).where(table.c.campaign == campaign)
+            ).scalar_one()
+            for table in (schema.tickets, schema.submissions)
+        )
 
 
 def _read(connection: Connection, campaign: Campaign) -> CampaignRows:

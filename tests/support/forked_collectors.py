@@ -11,16 +11,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.running_collectors import (
-    HANG_SECONDS,
-    RunningCollector,
-    announced_port,
-    serve_environment,
-)
+from support.running_collectors import RunningCollector, announced_port, serve_environment
+from support.waiting import HANG_SECONDS
 
 FORK_SERVER = Path(__file__).with_name("fork_server.py")
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -39,9 +36,17 @@ class ForkedCollector(RunningCollector):
         self.end(signal.SIGKILL)
 
     def end(self, sign: signal.Signals) -> int:
-        """Send a signal, wait for the end, and return the exit code."""
+        """Send a signal, wait for the end, and return the exit code.
+
+        A process that does not end is killed after a while, and its exit code is -9.
+        """
         os.kill(self.pid, sign)
-        return int(self.forker.command({"wait": self.pid})["code"])
+        rescue = threading.Timer(HANG_SECONDS, os.kill, (self.pid, signal.SIGKILL))
+        rescue.start()
+        try:
+            return int(self.forker.command({"wait": self.pid})["code"])
+        finally:
+            rescue.cancel()
 
 
 class CollectorForker:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from support.running_collectors import (
-    HANG_SECONDS,
     InProcessCollector,
     Reply,
     RunningCampaign,
     in_process_collector,
 )
+from support.waiting import HANG_SECONDS
 from unpoison.collector.campaigns import status as campaign_status
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.tallies import Tallies

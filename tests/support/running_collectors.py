@@ -11,8 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, cast
 
 import uvicorn
 
+from support.waiting import HANG_SECONDS, eventually
 from unpoison import Plan
 from unpoison.client.operator import Operator
 from unpoison.collector.clock import Clock
@@ -36,21 +36,26 @@ SMALL_PLAN = {
     "high": 100,
 }
 """Three groups, with 1, 2 and 4 reports a user, of 4,096 cells each."""
-HANG_SECONDS = 60.0
-"""Time after which a wait is taken for a hang. It bounds a failure and says nothing about speed:
-a busy machine may need several seconds for what takes milliseconds on an idle one."""
 INVITES_AT_ONCE = 100
 """Invites fetched in one request, so that most enrolments of a test need none."""
 
 
 class SteppedClock(Clock):
-    """Wall clock that a test can set forward and back by `step` seconds."""
+    """Clock whose wall time a test can shift by `step` seconds, and whose steady time it can stop.
+
+    Rate limits refill by the steady clock: with `stopped_at` set, a test that takes long gets no
+    more requests through than a quick one.
+    """
 
     def __init__(self) -> None:
         self.step = 0
+        self.stopped_at: float | None = None
 
     def now(self) -> int:
         return super().now() + self.step
+
+    def steady(self) -> float:
+        return super().steady() if self.stopped_at is None else self.stopped_at
 
 
 @dataclass(frozen=True)
@@ -181,14 +186,6 @@ class RunningCampaign:
 
     def status(self) -> dict[str, Any]:
         return self.server.operator.get(f"{self.path}/status")
-
-
-def eventually(condition: Callable[..., object], seconds: float = HANG_SECONDS) -> None:
-    """Wait until a condition holds; fail if it does not within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still not so after {seconds:g} seconds"
-        time.sleep(0.02)
 
 
 @dataclass
