@@ -24,6 +24,9 @@ USERS = 300
 SHORT = {"mechanism": "piecewise", "epsilon": 1.0, "min_epsilon": 0.25, "low": 0, "high": 100}
 
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with one good file of each kind, and an old file where output will go."""

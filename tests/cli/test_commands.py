@@ -36,6 +36,9 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
     return {name: np.array(table[name].to_pylist()) for name in table.column_names}
 
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, with the values of some users and a plan."""
@@ -453,7 +456,7 @@ def as_process(*arguments: object, **options: Any) -> subprocess.CompletedProces
 
 def test_as_a_process(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
-    arguments = ("estimate", reports, "-p", "plan.json", "--json")
+    arguments = ("estimate", reports, "-p", "plan.json", "--method", "emf", "--json")
     noisy = {**os.environ, "FORCE_COLOR": "1", "PYTHONIOENCODING": "ascii"}
     done = as_process(*arguments, env=noisy)
     assert (done.returncode, done.stderr) == (0, "")

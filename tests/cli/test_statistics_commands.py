@@ -19,6 +19,9 @@ DRINKS = ("tea", "coffee", "herbal tea")
 SHARES = (0.6, 0.3, 0.1)
 
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Values of both kinds, with a plan for each, and old files where output will go."""

@@ -83,9 +83,9 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(
     server = forker.spawn(database, TOKEN)
     fleet = DeviceFleet(server.create_campaign(min_users=NO_ESTIMATES), random)
     unheard = 0
-    fleet.send(fleet.mixed_requests())
+    fleet.send(fleet.mixed_requests(100))
     for _ in range(kills):
-        requests = fleet.mixed_requests()
+        requests = fleet.mixed_requests(100)
         fleet.send_until_stored(requests, database, random.randrange(len(requests)), server.kill)
         fleet.campaign.server = server = forker.spawn(database, TOKEN)
         unheard += len(fleet.assert_stored(database).cells) - len(fleet.counted)

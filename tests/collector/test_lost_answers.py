@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.command_line import Command
 from support.running_collectors import RunningCampaign, RunningCollector, in_process_collector
 from support.waiting import eventually
 
@@ -108,17 +109,10 @@ def line_to(face: RunningCollector) -> Iterator[Line]:
             thread.join(SECONDS)
 
 
-def command(line: Line, campaign: RunningCampaign, invite: str, ledger: Path) -> list[str]:
-    """A device that reports a value."""
+def report_command(line: Line, campaign: RunningCampaign, ledger: Path) -> list[str]:
+    """The command by which a device with a fresh invite reports a value."""
     words = [line.url, campaign.id, "--low", "0", "--high", "100", "--value", "42"]
-    own = ["--invite", invite, "--ledger", str(ledger)]
-    return [sys.executable, "-m", "unpoison", "report", *words, *own]
-
-
-def said(words: list[str]) -> str:
-    """What a device says that comes to its end."""
-    done = subprocess.run(words, check=True, timeout=SECONDS, capture_output=True, text=True)
-    return done.stdout
+    return ["report", *words, "--invite", campaign.invite(), "--ledger", str(ledger)]
 
 
 @pytest.mark.parametrize(
@@ -127,21 +121,21 @@ def said(words: list[str]) -> str:
     ids=["answer to the report", "report", "answer with the ticket"],
 )
 def test_a_device_that_is_killed_before_it_hears_back_is_counted_once(
-    cut: str, delivers: bool, tmp_path: Path
+    unpoison: Command, cut: str, delivers: bool, tmp_path: Path
 ) -> None:
     with in_process_collector(tmp_path) as server, line_to(server) as line:
         campaign = server.create_campaign()
-        device = command(line, campaign, campaign.invite(), tmp_path / "ledger.db")
+        command = report_command(line, campaign, tmp_path / "ledger.db")
         line.cut, line.delivers = cut, delivers
-        with subprocess.Popen(device) as first:
+        with subprocess.Popen([sys.executable, "-m", "unpoison", *command]) as first:
             assert line.silent.wait(SECONDS)
             first.send_signal(signal.SIGKILL)
         arrived = int(cut == "/reports" and delivers)
         eventually(lambda: campaign.status()["submissions"] == arrived)
 
         line.cut = ""
-        assert said(device).startswith("Sent ")
-        assert said(device).startswith("Nothing sent")
+        assert unpoison.done(*command).out.startswith("Sent ")
+        assert unpoison.done(*command).out.startswith("Nothing sent")
         assert len(line.reports()) == (2 if cut == "/reports" else 1)
         assert len(set(line.reports())) == 1, "the same bytes each time"
         eventually(lambda: campaign.status()["submissions"] == 1)

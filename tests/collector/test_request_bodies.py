@@ -37,7 +37,7 @@ from support.running_collectors import (
     in_process_collector,
 )
 from support.waiting import eventually
-from unpoison.collector.http import device_routes, request_body
+from unpoison.collector.http import direct_route, request_body
 from unpoison.collector.http.models import BatchBody, Body, SubmissionBody
 
 DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
@@ -172,7 +172,7 @@ def errors_made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             made.extend(errors)
             super().__init__(errors)
 
-    monkeypatch.setattr(device_routes, "RequestValidationError", Recorded)
+    monkeypatch.setattr(direct_route, "RequestValidationError", Recorded)
     return made
 
 

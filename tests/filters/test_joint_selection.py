@@ -36,6 +36,8 @@ from unpoison.filters.joint.support import (
 from unpoison.simulation.population import Population
 from unpoison.types import BoolArray, FloatArray, IntArray
 
+pytestmark = pytest.mark.usefixtures("no_cramer_rao")
+
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.125, low=0, high=1)
 USERS = 50_000
 CROWD = Population.of(np.random.default_rng(1).beta(2, 5, USERS))

@@ -15,6 +15,8 @@ from unpoison.filters.joint.solver import LAST_BARRIER
 from unpoison.simulation.population import Population
 from unpoison.types import FloatArray
 
+pytestmark = pytest.mark.usefixtures("no_cramer_rao")
+
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
 NEAR = 0.05
 """In units of the log-likelihood; a tenth of what moves an answer by a standard error."""

@@ -79,6 +79,7 @@ def test_the_price_is_one_where_nobody_pays() -> None:
     assert reference.unprotected_error(plan) == pytest.approx(run.floor)
 
 
+@pytest.mark.usefixtures("no_cramer_rao")
 def test_the_detectable_share_is_noticed_and_half_of_it_mostly_not() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, **NUMBERS)
     reference, rng = Reference("Beta(2,5)", 50_000), np.random.default_rng(1)

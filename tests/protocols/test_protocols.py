@@ -27,6 +27,8 @@ from unpoison.protocols import (
 )
 from unpoison.summary.binning import Binner
 
+pytestmark = pytest.mark.usefixtures("no_cramer_rao")
+
 CLOSE = 1e-9
 NUMERICAL = ("piecewise", "piecewise-integer", "square-wave", "square-wave-integer")
 WEIGHTS = ("optimal", "paper")

@@ -53,6 +53,7 @@ def test_the_oracle_of_categories_has_frequencies() -> None:
     assert found["a"] == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.usefixtures("no_cramer_rao")
 def test_the_oracle_reaches_the_floor() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     values = Population.of(np.random.default_rng(1).beta(2, 5, 20_000))

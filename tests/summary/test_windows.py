@@ -26,6 +26,9 @@ START = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 HOUR = 3600 * 10**6
 
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

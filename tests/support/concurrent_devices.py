@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from support.database_audit import CampaignRows, count_rows, read_campaign_rows
+from support.database_audit import CampaignRows, count_rows, open_database, read_campaign_rows
 from support.running_collectors import RunningCampaign
 from support.waiting import eventually
 from unpoison.bench.load import BROKEN, Outcome, fire, post
@@ -69,7 +69,7 @@ class DeviceRequest:
 class DeviceFleet:
     """The devices of one campaign, with what each was told."""
 
-    def __init__(self, campaign: RunningCampaign, random: Random, most: int = 20_000) -> None:
+    def __init__(self, campaign: RunningCampaign, random: Random, most: int = 5_000) -> None:
         self.campaign, self.random = campaign, random
         issued = campaign.server.operator.post(f"{campaign.path}/invites", {"count": most})
         self.invites = list(issued["invites"])
@@ -177,11 +177,11 @@ class DeviceFleet:
         then: Callable[[], object],
     ) -> None:
         """Send requests; once so many rows are added, or all are answered, call `then`."""
-        before = count_rows(database, self.campaign.id)
-        with self.sending(requests) as firing:
-            eventually(
-                lambda: firing.done() or count_rows(database, self.campaign.id) >= before + rows
-            )
+        with open_database(database) as opened, self.sending(requests) as firing:
+            target = rows + count_rows(opened, self.campaign.id)
+            eventually(lambda: firing.done() or count_rows(opened, self.campaign.id) >= target)
+            # Not while this connection is open: the last one to close removes SQLite's log.
+            opened.close()
             then()
 
     def assert_stored(self, database: str) -> CampaignRows:

@@ -80,9 +80,9 @@ def read_campaign_rows(database: str, campaign: str) -> CampaignRows:
         return _read(connection, row)
 
 
-def count_rows(database: str, campaign: str) -> int:
+def count_rows(database: Database, campaign: str) -> int:
     """The number of tickets and submissions that are stored for a campaign now."""
-    with open_database(database) as opened, opened.reading() as connection:
+    with database.reading() as connection:
         return sum(
             connection.execute(
                 select(func.count()).select_from(table).where(table.c.campaign == campaign)
