@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""The package's exceptions, as one tree.
 
 ::
 
@@ -31,7 +31,7 @@ class UnpoisonError(Exception):
 
 
 class InvalidParameter(UnpoisonError, ValueError):
-    """A parameter breaks its rule; the message names it, the rule and what came.
+    """A parameter breaks its rule; the message names it, the rule and what was received.
 
     >>> raise InvalidParameter("epsilon", "must be positive", -1)
     Traceback (most recent call last):
@@ -64,7 +64,7 @@ class InvalidRow(UnpoisonError, ValueError):
         return f"{place}: {self.rule}; received {self.received}"
 
     def at(self, source: str, rows_before: int, received: object = None) -> InvalidRow:
-        """The same fault, placed in a file, with what that has in the row where it differs."""
+        """The same error with its file, its row there, and what the file has in that row."""
         shown = self.received if received is None else received
         return type(self)(self.rule, shown, self.row + rows_before, source)
 
@@ -90,7 +90,7 @@ class InvalidFile(UnpoisonError, ValueError):
 
 
 class BadFiles(UnpoisonError, ValueError):
-    """Several files that cannot be counted, each with its own fault, in words.
+    """Several files that cannot be counted, each with a sentence that says why.
 
     >>> str(BadFiles(["a.csv: is empty", "b.csv: is empty"], 9))
     '2 of 9 files cannot be counted: a.csv: is empty | b.csv: is empty'

@@ -1,4 +1,4 @@
-"""Attacks, defences, mechanisms, datasets and experiments of one's own, from a Python file."""
+"""Plugins: a user's Python files that register attacks, defences, mechanisms or datasets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _loaded: dict[Path, None] = {}
 
 
 def load_plugins(paths: Iterable[Path]) -> None:
-    """Run each file once; its classes file themselves under their names.
+    """Run each file once; its classes register themselves under their names.
 
     >>> from tempfile import TemporaryDirectory
     >>> from unpoison.attacks import attacks

@@ -1,4 +1,4 @@
-"""Names for the arrays that pass between rooms."""
+"""Type aliases of the arrays that pass between rooms."""
 
 from __future__ import annotations
 

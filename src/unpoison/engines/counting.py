@@ -24,7 +24,7 @@ WORTH_COMPILING = 2**29
 
 @dataclass
 class Counting:
-    """What was counted so far, and which files could not be.
+    """The result of counting files: summaries by window, and the faults of bad files.
 
     >>> Counting(files=3).faults
     {}
@@ -58,7 +58,7 @@ def count_files(
     skip_bad_files: bool = False,
     advance: Advance | None = None,
 ) -> Counting:
-    """Count all files; `advance` is told how many bytes have been read.
+    """Count all files; `advance` receives how many bytes have been read.
 
     Without `skip_bad_files`, bad files are an error that names each of them.
 

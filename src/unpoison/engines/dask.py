@@ -1,4 +1,4 @@
-"""The Dask engine: a cluster that is there, or one on this machine for the while."""
+"""The Dask engine: on a running cluster, or on a temporary one on this machine."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ class DaskEngine(Engine):
 
     @staticmethod
     def _submit(client: Any, job: Job, part: Part) -> Any:
+        # Not pure: the same part of a file that has changed since must be counted again.
         return client.submit(count, job, part, pure=False)
 
     @contextmanager

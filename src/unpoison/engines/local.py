@@ -42,4 +42,5 @@ class LocalEngine(Engine):
                     waiting.add(pool.submit(count, job, part))
                 yield from (future.result() for future in waiting)
             finally:
+                # Whoever stops reading (Ctrl-C, an error) must not wait for parts not yet begun.
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -62,13 +62,13 @@ class Job:
 
     @property
     def times(self) -> list[str]:
-        """Those of them that hold moments."""
+        """The columns that hold moments in time."""
         return [] if self.window is None else [self.time_column]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What came of a part: counts, or the reason why there are none.
+    """The result of counting a part: summaries by window, or the fault that prevented it.
 
     >>> from unpoison import InvalidFile
     >>> Counted(Part(Path("day.csv")), fault=InvalidFile("day.csv", "is empty")).tally

@@ -1,4 +1,4 @@
-"""A distribution of values in natural units, and how far two of them are apart."""
+"""Distributions of values in natural units: quantiles, mixtures, and the distance of two."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Distribution:
 
     @property
     def variance(self) -> float:
-        """That of the middles, and that within each bucket."""
+        """The variance of the bucket middles, plus that within the buckets."""
         edges, fractions = np.array(self.edges), np.array(self.fractions)
         middles = (edges[1:] + edges[:-1]) / 2
         return float(fractions @ ((middles - self.mean) ** 2 + np.diff(edges) ** 2 / 12))

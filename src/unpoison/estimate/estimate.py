@@ -36,7 +36,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Byzantine:
-    """What is known of the attackers: γ̂, where their values are, and ŷ.
+    """The attackers: γ̂, where their values are, and ŷ.
 
     Numbers have a `side`; categories are named.
 
@@ -89,7 +89,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """What one group says: a mean in natural units, or frequencies (before post-processing).
+    """The estimate from one group: a mean in natural units, or unprocessed frequencies.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -114,7 +114,7 @@ class GroupEstimate:
 
 @dataclass(frozen=True)
 class TierEstimate:
-    """What the users of one personal budget say; tiers are combined by honest users.
+    """The estimate from the users of one personal budget; tiers are combined by honest users.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1, min_epsilon=0.5, tiers=[{"epsilon": 0.25}])

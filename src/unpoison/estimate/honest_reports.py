@@ -1,4 +1,4 @@
-"""Statistics of reports that are trusted: all there are, or those that a filter has left."""
+"""Statistics of reports taken as honest: all reports, or those that a filter has left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def distribution_of(
     cell_counts: FloatArray | IntArray,
     max_iterations: int = MAX_ITERATIONS,
 ) -> Distribution:
-    """The distribution behind the counts of some groups that are trusted, in natural units.
+    """The distribution behind the counts of some groups, in natural units.
 
     >>> plan = Plan.new("square-wave", 2.0, min_epsilon=2.0, low=0, high=10)
     >>> counts = np.where(np.arange(plan.cells) < plan.cells // 2, 1.0, 0.1)

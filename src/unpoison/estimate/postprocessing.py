@@ -1,4 +1,4 @@
-"""From unbiased frequencies to ones that a distribution could have."""
+"""Post-processing of unbiased frequencies: clipping, or projection to the simplex."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def projected(frequencies: FloatArray) -> FloatArray:
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
     last = int(np.flatnonzero(falling > excess)[-1])
     kept = np.maximum(frequencies - excess[last], 0.0)
+    # Already 1 up to rounding; the division makes the answer add up in the last digit too.
     return np.asarray(kept / kept.sum())
 
 

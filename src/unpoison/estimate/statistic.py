@@ -1,4 +1,4 @@
-"""What is asked of a collection: a mean, a distribution, or frequencies."""
+"""The statistic that is estimated: a mean, a distribution, or frequencies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Statistic:
     def of(
         cls, plan: Plan, name: str | None = None, post_processing: str | None = None
     ) -> Statistic:
-        """What was asked, if the plan can answer it; else what it is made for."""
+        """The requested statistic, if the plan can answer it; by default the plan's own."""
         fitting = (FREQUENCIES,) if plan.categorical else (MEAN, DISTRIBUTION)
         asked = cls(name or fitting[0], post_processing or DEFAULT_POST_PROCESSING)
         if asked.name not in fitting:

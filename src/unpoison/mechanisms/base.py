@@ -1,4 +1,4 @@
-"""What every mechanism gives: perturb, decode, variance, and its transition."""
+"""The base class of mechanisms, and the registry that finds them by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERTURB_BLOCK = 2**15
 
 
 def check_epsilon(name: str, epsilon: float) -> None:
-    """Refuse budgets that mean nothing (not positive) or nothing in practice (tiny, huge).
+    """Refuse budgets that are not positive, or too small or large to be of use.
 
     >>> check_epsilon("min_epsilon", 0.0)
     Traceback (most recent call last):
@@ -60,7 +60,7 @@ class Mechanism(ABC):
     device_twin: ClassVar[str | None] = None
     """The name of the mechanism with the same distribution that devices use in its place."""
     unbiased: bool = False
-    """Whether a report's mean is the input, so that linear estimators are the measure."""
+    """Whether a report's mean is the input; the floor is then that of linear estimators."""
     outer_range: tuple[str, ...] = ()
     """The ends of the outer part of the report domain, where the paper puts its poison."""
 
@@ -131,11 +131,11 @@ class Mechanism(ABC):
         return {"L": self.output_low, "R": self.output_high}
 
     def place(self, position: FloatArray) -> FloatArray:
-        """Where positions that are written in the paper's report units stand in ours."""
+        """Positions in the paper's report units, converted to this mechanism's report domain."""
         return position
 
     def position(self, place: FloatArray) -> FloatArray:
-        """The inverse of `place`: positions in our report domain, in the paper's report units."""
+        """The inverse of `place`: positions in the report domain, in the paper's units."""
         return place
 
     def input_bucket_count(self, output_buckets: int) -> int:
@@ -152,7 +152,7 @@ class Mechanism(ABC):
         return np.linspace(self.output_low, self.output_high, self.cells + 1)
 
     def bucket_values(self, edges: FloatArray) -> FloatArray:
-        """The report that stands for each bucket: its middle."""
+        """The report that represents each bucket: its middle."""
         middles: FloatArray = (edges[1:] + edges[:-1]) / 2
         return middles - 0.5 if self.discrete else middles
 

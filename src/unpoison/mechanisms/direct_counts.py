@@ -8,7 +8,7 @@ from unpoison.types import FloatArray, IntArray
 
 
 def draw_evenly(number: int, cells: int, rng: np.random.Generator) -> IntArray:
-    """So many reports, each in any cell alike.
+    """The counts of `number` reports, each in any cell with equal probability.
 
     >>> int(draw_evenly(1000, 8, np.random.default_rng(1)).sum())
     1000

@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 
 SIGNIFICANT_DIGITS = 15
-"""Every decimal of so many digits survives the way through a float64 and back."""
+"""Every decimal with so many digits survives a round trip through float64."""
 
 
 def exact(number: float) -> Fraction:
-    """The fraction that a number's decimal text says, so that 0.3 / 0.1 is 3.
+    """A float as the fraction that its shortest decimal text denotes, so that 0.3 / 0.1 is 3.
 
     >>> exact(0.3) / exact(0.1)
     Fraction(3, 1)

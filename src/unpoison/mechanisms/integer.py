@@ -58,9 +58,11 @@ class IntegerWindow:
         self.offsets = cells - window + 1
         self.outside_weight = OUTSIDE_WEIGHT
         self.inside_weight = floor_times_exp(OUTSIDE_WEIGHT, exact(epsilon))
+        # The same total for every input: only then is the ratio of probabilities that of weights.
         self.total = window * self.inside_weight + (cells - window) * self.outside_weight
         if self.inside_weight == self.outside_weight:
             raise InvalidParameter("epsilon", "must be at least 6e-8 for integer weights", epsilon)
+        # Browsers and NumPy both carry the total through float64 somewhere.
         if self.total >= 2**53:
             raise InvalidParameter("epsilon", "must leave total weight under 2^53", epsilon)
 
@@ -107,6 +109,7 @@ class IntegerWindowMechanism(WindowMechanism):
         self.input_low, self.input_high = twin.input_low, twin.input_high
         self.unbiased, self.outer_range = twin.unbiased, twin.outer_range
         span = twin.output_high - twin.output_low
+        # A window of all cells would be no signal, one of none no mechanism.
         window = min(max(1, round(self.cells * twin.width / span)), self.cells - 1)
         self.integer = IntegerWindow(self.epsilon, self.cells, window)
         self._set_window(0.0, float(self.cells), float(window))
@@ -181,7 +184,7 @@ class IntegerWindowMechanism(WindowMechanism):
         return self.twin.output_low + place / self.cells * span
 
     def input_bucket_count(self, output_buckets: int) -> int:
-        """As the twin's."""
+        """The paper's d of the continuous twin."""
         return self.twin.input_bucket_count(output_buckets)
 
 

@@ -35,7 +35,7 @@ class CategoricalMechanism(Mechanism):
         self.output_low, self.output_high = 0.0, float(self.cells)
 
     def check_inputs(self, values: FloatArray) -> None:
-        """Categories are whole numbers; only if some value is none are the faults counted."""
+        """Refuse values that are not whole numbers of categories; faults are counted only then."""
         blocks = range(0, len(values), PERTURB_BLOCK)
         if not all(self._are_categories(values[first : first + PERTURB_BLOCK]) for first in blocks):
             super().check_inputs(np.where(values == np.floor(values), values, np.nan))
@@ -73,7 +73,7 @@ class CategoricalMechanism(Mechanism):
     def draw_counts(
         self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """A report is the value itself, or else any category alike."""
+        """Split reports into those that show the value and those that are uniform."""
         about = rng.binomial(numbers, self.kept - self.other)
         counts = draw_evenly(int((numbers - about).sum()), self.cells, rng)
         np.add.at(counts, np.asarray(values).astype(np.int64), about)
@@ -86,7 +86,7 @@ class CategoricalMechanism(Mechanism):
 
 @mechanisms.register("k-rr", order=1)
 class RandomizedResponse(CategoricalMechanism):
-    """k-RR: keep the category with probability e^ε/(e^ε + k − 1), else any other alike.
+    """k-RR: keep the category with probability e^ε/(e^ε + k − 1), else another one at random.
 
     >>> import numpy as np
     >>> rr = RandomizedResponse(epsilon=2.0, cells=4)
@@ -104,7 +104,7 @@ class RandomizedResponse(CategoricalMechanism):
         self._set_categories(math.exp(epsilon) * other, other)
 
     def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
-        """Go round the circle of categories: 0 steps with `kept`, 1 … k − 1 each with `other`.
+        """Move each category 0 … k − 1 steps around a circle: 0 with `kept`, others with `other`.
 
         The uniform number is stretched until `other` is 1 long; all below 1 is 0 steps. Rounding
         may stretch the largest number to k, which is once round. No value takes a branch of its

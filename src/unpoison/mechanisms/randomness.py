@@ -1,4 +1,4 @@
-"""Where random numbers come from: a seeded generator to simulate, the system's to report.
+"""Sources of random bits: a seeded generator to simulate, the operating system's to report.
 
 Every function that draws takes `rng`: a `numpy.random.Generator`, or a `SystemGenerator`, which
 asks the operating system for every bit and is what a real device uses.

@@ -153,7 +153,7 @@ class StackedTransition(Transition):
         self.part.write_features(histogram, out)
 
     def gather_features(self, features: FloatArray, out: FloatArray) -> None:
-        """As every part gathers them."""
+        """Pᵀ·features, as every part computes it."""
         self.part.gather_features(features, out)
 
 

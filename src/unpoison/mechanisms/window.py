@@ -66,6 +66,7 @@ class WindowMechanism(Mechanism):
         uniform /= self.outside
         uniform += self.output_low
         out += uniform
+        # Rounding may pass an end by an ulp, and a report outside its domain would be refused.
         np.clip(out, self.output_low, self.output_high, out=out)
 
     def decode(self, reports: FloatArray) -> FloatArray:

@@ -162,6 +162,7 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the full form: equal plans, and only those, have equal fingerprints."""
+        # Sorted keys: two programs that write the same plan in another order agree on its hash.
         canonical = json.dumps(self.to_dict(), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

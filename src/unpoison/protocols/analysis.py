@@ -1,4 +1,4 @@
-"""What every method says of one tier: all that the assembler of Estimates asks for."""
+"""The interface between a method's result for one tier and the assembler of Estimates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Analysis(Protocol):
         """Where the poison is: `side` of numbers, `categories` of categories."""
 
     def histogram(self) -> Histogram:
-        """ŷ of the group in which it is seen best."""
+        """ŷ of one group, the one that the method takes it from."""
 
     def fraction_interval(self) -> tuple[float, float] | None:
         """A 95 % interval of γ̂, where the method has one."""

@@ -23,7 +23,7 @@ from unpoison.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """One collection by one method: what its tiers say, and what follows for all users.
+    """One collection by one method: the tiers' results, and those of all users.
 
     Tiers are weighted by their honest users: a small personal budget is a choice, not chance, so
     tiers need not agree and every honest user counts alike.
@@ -52,7 +52,7 @@ class Assembly:
 
     @cached_property
     def tiers(self) -> tuple[TierEstimate, ...]:
-        """What each tier says, with its weight."""
+        """The estimate of each tier, with its weight."""
         return tuple(
             analysis.tier_estimate(float(weight))
             for analysis, weight in zip(self.analyses, self.weights, strict=True)
@@ -82,7 +82,7 @@ class Assembly:
 
     @cached_property
     def unfiltered(self) -> UnfilteredAnswer:
-        """What all reports say if everybody is trusted, post-processed as the answer is."""
+        """The answer without a filter, post-processed as the filtered one is."""
         reports = self.summary.reports
         tiers = [[g for g in analysis.groups if reports[g]] for analysis in self.analyses]
         return unfiltered_answer(self.summary, tiers).post_processed(self.statistic)

@@ -92,6 +92,7 @@ def _honest_mean(analysis: SchemeAnalysis) -> float:
     gamma = probe.byzantine_fraction
     middles = (buckets.output_edges[1:] + buckets.output_edges[:-1]) / 2
     there = mechanism.place(buckets.mechanism.position(middles))
+    # Discrete reports are cell numbers, half a cell left of the position they stand for.
     values = mechanism.decode(there - 0.5 if mechanism.discrete else there)
     poison_mean = float(probe.solution.poison @ values) / gamma if gamma > 0 else 0.0
     return (analysis.summary.decoded_average(beta) - gamma * poison_mean) / (1 - gamma)

@@ -31,7 +31,7 @@ from unpoison.registry import check_name
 from unpoison.summary import Summary
 
 SCHEME_OPTIONS = tuple(field.name for field in fields(FilterOptions) if field.name != "blind_share")
-"""All but the blind spot's share: the paper's schemes do not tell what they cannot see."""
+"""All but the blind spot's share: the paper's schemes have no blind spot in their Estimate."""
 
 
 def estimate_dap(

@@ -94,7 +94,7 @@ def _noise_evidence(interval: Interval | None, with_noise: Interval | None) -> d
 
 
 def _evidence(analyses: Sequence[JointAnalysis]) -> dict[str, Any]:
-    """That of the main tier, with the worst of all where one tier is enough to worry.
+    """The main tier's evidence, with the most alarming p-value and flags of all tiers.
 
     The smallest of several p-values is multiplied by their number (Bonferroni).
     """
@@ -115,7 +115,7 @@ def _interval(
     hidden_shift: float,
     interval_of: IntervalOf,
 ) -> Interval | None:
-    """For the mean: that of the only tier, or of all by weight; categories have one each.
+    """The interval of the mean over all tiers; None for categories, which have one each.
 
     Where no model fits, it also covers what attackers could have hidden; where attackers are the
     majority, it is the whole range.

@@ -37,7 +37,7 @@ FAR_SIDE = 0.9
 
 @dataclass(frozen=True, eq=False)
 class JointAnalysis:
-    """The chosen model of one tier, and what follows from it.
+    """One tier by the joint filter: an `Analysis` whose numbers come from the chosen model.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
@@ -168,7 +168,7 @@ class JointAnalysis:
         )
 
     def group_estimates(self) -> list[GroupEstimate]:
-        """What each group says by itself, given the poison that was found in it."""
+        """The estimate from each group alone, without the poison that was found in it."""
         plan, counts = self.summary.plan, self.counts
         variances = [plan.group_mechanisms[g].worst_variance for g in counts.groups]
         honest = 1 - self.fit.shares

@@ -22,7 +22,7 @@ MODELS = {
 SUSPICIOUS = 0.05
 """The p-value of "nobody attacks" under which the verdict says that somebody may."""
 WORTH_TELLING = 1.25
-"""How many times wider an interval must get by noise that nobody would notice."""
+"""How many times wider noise must make an interval before the verdict mentions it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class JointVerdict:
         return f"About {self._share} of users send {self._where}{self._without()}"
 
     def _nobody(self) -> str:
-        """What is said where no attackers were found."""
+        """The sentence where no attackers were found: a p-value, or a suspicion."""
         if not self._fits:
             return ""
         if self._lowest > SUSPICIOUS:
@@ -119,11 +119,11 @@ class JointVerdict:
 
     @property
     def _most(self) -> str:
-        """The largest share of attackers that may be."""
+        """The upper end of γ̂'s interval in the tier where it is largest."""
         return f"{100 * max(tier.intervals.share()[1] for tier in self.tiers):.1f} %"
 
     def _doubt(self) -> str:
-        """Where no model fits, or the data cannot tell models apart."""
+        """Sentences where no model fits, or where the data cannot tell models apart."""
         if not self._fits:
             return (
                 "No model explains the reports: somebody attacks in a way that this filter does "
@@ -157,7 +157,7 @@ class JointVerdict:
             )
 
     def _noise(self) -> str:
-        """Where a little noise would change the answer much, and nobody could notice."""
+        """The sentence where noise too faint to be noticed would widen the interval much."""
         narrow, wide = self.interval, self.interval_with_noise
         if narrow is None or wide is None or not much_wider(wide, narrow):
             return ""
@@ -168,7 +168,7 @@ class JointVerdict:
         )
 
     def _unseen(self) -> str:
-        """What nobody could see."""
+        """The sentence about the blind spot."""
         share = f"{100 * self.blind_spot.share:.3g} %"
         if self.interval is None:
             moved = f"a frequency by up to {100 * self.blind_spot.shift:.1f} percentage points"

@@ -68,11 +68,11 @@ class MeanAnalysis(SchemeAnalysis):
         return np.array([self.mean(scheme, group)])
 
     def place(self) -> dict[str, Any]:
-        """The side."""
+        """The probed side, under the name that an Estimate has for it."""
         return {"side": self.probe.side}
 
     def evidence(self) -> dict[str, Any]:
-        """What speaks for either side."""
+        """Log-likelihood and variance of x̂ with poison on either side."""
         solutions = self.probe.solutions
         return {
             "log_likelihood": {side: run.likelihood for side, run in solutions.items()},
@@ -80,7 +80,7 @@ class MeanAnalysis(SchemeAnalysis):
         }
 
     def converged(self, scheme: str, group: int) -> bool:
-        """With the EMS run that the mean comes from, where there is one."""
+        """Whether the group's EM run converged, and its EMS run where the mean comes from one."""
         done = super().converged(scheme, group)
         if self._unbiased:
             return done

@@ -91,7 +91,7 @@ class SchemeAnalysis(ABC):
 
     @abstractmethod
     def statistic(self, scheme: str, group: int) -> FloatArray:
-        """What a group says of its honest users, as a vector that can be averaged over groups."""
+        """The statistic of a group's honest users, as a vector that can be averaged over groups."""
 
     def named(self, statistic: FloatArray) -> dict[str, Any]:
         """A statistic in natural units, under the names that an Estimate has for it."""
@@ -103,7 +103,7 @@ class SchemeAnalysis(ABC):
 
     @abstractmethod
     def evidence(self) -> dict[str, Any]:
-        """Why it is taken to be there."""
+        """The numbers that the choice of side or categories rests on."""
 
     def probing(self) -> Stages[None]:
         """The EM runs that `probe` rests on, where these can go on beside others."""
@@ -114,7 +114,7 @@ class SchemeAnalysis(ABC):
         yield from ()
 
     def solve(self, schemes: Iterable[str]) -> None:
-        """Run what the schemes need and has not been run."""
+        """Run the EM problems that the schemes need and that have not been run yet."""
         run_stages([self.stages(schemes)], self.options.max_iterations)
 
     def stages(self, schemes: Iterable[str]) -> Stages[None]:
@@ -158,7 +158,7 @@ class SchemeAnalysis(ABC):
         return cells
 
     def converged(self, scheme: str, group: int) -> bool:
-        """Whether all EM runs of a group did."""
+        """Whether all EM runs of a group converged."""
         return self.solution(scheme, group).converged
 
     def picture(self, scheme: str, group: int) -> Picture:

@@ -49,7 +49,7 @@ class SchemeResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the groups' own EM runs did, and those that side and γ̂ rest on."""
+        """Whether the EM runs of the groups converged, and those that side and γ̂ rest on."""
         groups = (self.analysis.converged(self.scheme, group) for group in self.groups)
         return all(groups) and all(run.converged for run in self.analysis.probe.runs)
 
@@ -99,7 +99,7 @@ class SchemeResult:
         )
 
     def fraction_interval(self) -> None:
-        """The paper's schemes say nothing of how sure γ̂ is."""
+        """None: the paper's schemes have no interval of γ̂."""
 
     def distribution(self) -> Distribution:
         """By EMS, from the reports of all groups that the scheme leaves."""

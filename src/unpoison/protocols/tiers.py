@@ -1,4 +1,4 @@
-"""Which analysis a plan needs, and one for every tier that has reports."""
+"""The schemes' analysis of each tier: of numbers or of categories, as the plan has them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def analysis_of(summary: Summary, groups: Iterable[int], options: FilterOptions)
 
 
 def tier_analyses(summary: Summary, options: FilterOptions) -> list[SchemeAnalysis]:
-    """One analysis a tier; a tier that nobody is in has nothing to say.
+    """One analysis for each tier that has reports.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate

@@ -78,7 +78,7 @@ def unfiltered_answer(summary: Summary, tiers: list[list[int]]) -> UnfilteredAns
 
 
 def _freedom(summary: Summary) -> int:
-    """In how many ways two groups can differ."""
+    """The degrees of freedom in which two groups can differ."""
     return summary.plan.cells - 1 if summary.plan.categorical else 1
 
 
@@ -89,6 +89,7 @@ def _mean(summary: Summary, groups: list[int]) -> tuple[FloatArray, float]:
     reports = summary.reports[groups].astype(np.float64)
     noise = np.array([mechanisms[group].worst_variance for group in groups])
     weights = group_weights("optimal", reports, users, noise)
+    # No values in a range spread more than half of it: an upper bound of what grouping adds.
     widest = (mechanisms[0].input_high - mechanisms[0].input_low) / 2
     spread = noise / reports + widest**2 / users
     centre = float((means / spread).sum() / (1 / spread).sum())

@@ -1,4 +1,4 @@
-"""How group means combine (Alg. 5, Thm. 6)."""
+"""Weights of group means, and the variance of their combination (Alg. 5, Thm. 6)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Reports:
 
 
 class Reporter:
-    """Perturbs users as they come. Any split of the users gives the same reports.
+    """Perturbs users as they arrive; reports do not depend on how users are split into calls.
 
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10)
     >>> reporter = Reporter(plan, np.random.default_rng(1))

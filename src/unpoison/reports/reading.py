@@ -66,7 +66,7 @@ class Batch:
 
 
 def short(text: str) -> str:
-    """The beginning of somebody else's text, quoted.
+    """The beginning of a text from a file, quoted.
 
     >>> short("and so on " * 10)
     "'and so on and so on and so on and so on …'"
@@ -118,7 +118,7 @@ def read_batches(
 
 
 def _reason(fault: Exception, suffix: str) -> str:
-    """Why a file cannot be read, without anything that the fault may quote from it."""
+    """Why a file cannot be read, without quoting anything from the file."""
     if ragged := RAGGED_ROW.search(str(fault)):
         row, expected, received = (int(digits) for digits in ragged.groups())
         return f"row {row - 1}: must have {expected} columns, as the header; received {received}"
@@ -169,7 +169,7 @@ def _csv_header(path: Path) -> list[str]:
 
 
 def _open_csv(file: IO[bytes], options: Any = None, skip_blank: bool = True) -> Any:
-    """One thread, so that a fault knows its row."""
+    """A CSV reader of one thread: with several, a fault's row number would be unknown."""
     reading = pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
     parsing = pacsv.ParseOptions(ignore_empty_lines=skip_blank)
     return pacsv.open_csv(file, reading, parsing, options)

@@ -12,7 +12,7 @@ from unpoison.plan import Plan
 from unpoison.types import FloatArray, IntArray
 
 ARROW_ROWS = 2**13
-"""From how many values on it is worth importing pyarrow to tell which are the same."""
+"""Values from which on it pays to import pyarrow to find the distinct ones."""
 
 
 COLUMNS = {"pyarrow": ("Array", "ChunkedArray"), "pandas": ("Series", "Index")}
@@ -20,7 +20,7 @@ COLUMNS = {"pyarrow": ("Array", "ChunkedArray"), "pandas": ("Series", "Index")}
 
 
 MISSING = frozenset(("None", "nan", "NaN", "NaT", "<NA>"))
-"""How missing values print."""
+"""The texts of missing values in Python, NumPy and pandas."""
 
 
 def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
@@ -48,7 +48,7 @@ def tiers_of(plan: Plan, users: int, budgets: Any) -> IntArray:
 
 
 def checked_values(plan: Plan, values: Any) -> FloatArray:
-    """Values as floats, all within the plan's range; a fault is placed, but never repeated.
+    """Values as floats, all within the plan's range; an error names the row, never the value.
 
     >>> checked_values(Plan.new(epsilon=0.25, low=0, high=9), [3, float("nan")])
     Traceback (most recent call last):
@@ -73,7 +73,7 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
 
 
 def fault_kind(value: float, low: float) -> str:
-    """What is wrong with a value, in words that do not give it away.
+    """What is wrong with a value, without showing it.
 
     >>> fault_kind(float("inf"), low=0.0), fault_kind(-3.0, low=0.0)
     ('an infinity', 'a value below low')
@@ -86,7 +86,7 @@ def fault_kind(value: float, low: float) -> str:
 
 
 def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
-    """The number of each value's category: the one that is called what the value prints as.
+    """The index of each value's category, which is found by the value's text.
 
     Each distinct value is looked up once; the last place, -1, is for missing ones.
     """
@@ -103,7 +103,7 @@ def _category_numbers(categories: tuple[str, ...], values: Any) -> FloatArray:
 
 
 def _text(value: object) -> str | None:
-    """What a value prints as; nothing if it is missing, whatever categories are called."""
+    """A value's text; None for missing values, even if a category has such a name."""
     if isinstance(value, str):
         return value
     text = str(value)
@@ -111,7 +111,7 @@ def _text(value: object) -> str | None:
 
 
 def _distinct(values: Any) -> tuple[Any, list[Any]]:
-    """Where each value stands among some that hold all distinct ones, and those."""
+    """The distinct values (some may repeat), and the index of each value among them."""
     if _is_column(values):
         return _by_arrow(values) or _distinct(np.asarray(values))
     whole = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
@@ -126,14 +126,14 @@ def _distinct(values: Any) -> tuple[Any, list[Any]]:
 
 
 def _is_column(values: Any) -> bool:
-    """Whether values are a column of a module that must have been imported to make it."""
+    """Whether values are a pyarrow or pandas column; neither module is imported to find out."""
     modules = {name: sys.modules.get(name) for name in COLUMNS}
     kinds = [getattr(modules[name], kind, ()) for name in COLUMNS for kind in COLUMNS[name]]
     return isinstance(values, tuple(kinds))
 
 
 def _objects(values: Any) -> np.ndarray:
-    """Values as they are, each by itself; masked ones are None."""
+    """Values as an array of Python objects; masked ones are None."""
     if np.ma.isMaskedArray(values):
         values = values.tolist()
     try:
@@ -143,7 +143,7 @@ def _objects(values: Any) -> np.ndarray:
 
 
 def _by_bytes(column: np.ndarray) -> tuple[Any, list[Any]]:
-    """Values that all have the same number of bytes are the same where these are."""
+    """Distinct values of a fixed-size type, compared by their bytes."""
     import pyarrow as pa
 
     data = pa.py_buffer(np.ascontiguousarray(column))
@@ -155,7 +155,7 @@ def _by_bytes(column: np.ndarray) -> tuple[Any, list[Any]]:
 
 
 def _by_arrow(column: Any) -> tuple[Any, list[Any]] | None:
-    """Text and whole numbers; nothing if there is anything else."""
+    """Distinct values of a column of text or whole numbers; None for other types."""
     import pyarrow as pa
 
     try:

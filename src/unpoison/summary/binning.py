@@ -53,6 +53,7 @@ class Binner:
         parts = plan.group_mechanisms
         self.discrete = parts[0].discrete
         self.low = np.array([part.output_low for part in parts])
+        # A cell number is at most cells − 1, while a continuous report may be the end itself.
         last = 1.0 if self.discrete else 0.0
         self.high = np.array([part.output_high - last for part in parts])
         widths = np.array([part.output_high - part.output_low for part in parts])
@@ -208,6 +209,7 @@ class Binner:
     def _locate(self, block: _Block, cells: IntArray, sums: list[int]) -> None:
         """The cell of each report, numbered over all groups; its value goes into `sums`."""
         np.copyto(cells, block.place, casting="unsafe")
+        # A report at the high end would begin a cell that does not exist: it goes to the last one.
         np.minimum(cells, self.plan.cells - 1, out=cells)
         np.multiply(block.value, float(self.scale), out=block.spare)
         np.rint(block.spare, out=block.spare)

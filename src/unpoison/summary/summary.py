@@ -122,6 +122,7 @@ class Summary:
         head = {
             "format": FORMAT,
             "plan": self.plan.to_dict(),
+            # As text: JSON readers elsewhere would turn numbers above 2^53 into floats.
             "sums": [str(total) for total in self.sums],
             "reports": self.reports.tolist(),
             "invalid": self.invalid,
@@ -144,6 +145,7 @@ class Summary:
         import pyarrow.parquet as pq
 
         try:
+            # No partitioning: a folder called group=1 must not add a column.
             table = pq.read_table(pa.BufferReader(data), partitioning=None, use_threads=False)
         except (pa.ArrowException, OSError) as fault:
             raise InvalidFile(source, f"is not a summary ({_first_line(fault)})") from None

@@ -14,7 +14,7 @@ from unpoison.system.paths import check_output
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write to a neighbour and rename at the end: the file appears whole or not at all.
+    """A file to write to, renamed to `path` at the end: it appears whole or not at all.
 
     A file that is replaced keeps its permissions, and a link to it stays a link.
 
@@ -44,7 +44,7 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def name_once(draft: Path, path: Path) -> None:
-    """Give a finished file its name, unless there is one of that name (FileExistsError).
+    """Give a finished draft its name; FileExistsError if the name is taken.
 
     A second name never takes the place of a file; where files have only one, a copy does not.
 

@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices, without threads that would only wait for one another."""
+"""One thread for linear algebra on small matrices, where several would wait for one another."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def single_threaded(function: Callable[Parameters, Result]) -> Callable[Paramete
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Found once: looking for the libraries takes longer than most of what they do here."""
+    """The loaded BLAS libraries; found once, since the search takes longer than most calls here."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""How many cores there are to use."""
+"""The number of processor cores that this process may use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Those that this process may run on, where the system tells; else all of the machine.
+    """The cores in this process's affinity mask, or all of the machine where there is no mask.
 
     >>> usable_cores() >= 1
     True
