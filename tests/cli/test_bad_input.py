@@ -243,7 +243,9 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD_OPTIONS, ids=lambda each: " ".join(each[-3:]))
+@pytest.mark.parametrize(
+    ("arguments", "words"), BAD_OPTIONS, ids=lambda words: " ".join(words[-3:])
+)
 def test_bad_options(unpoison: Command, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
     line = unpoison.refused(*arguments)
     has(line.lower(), *(word.lower() for word in words))
@@ -274,7 +276,7 @@ OUTPUTS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "name"), OUTPUTS, ids=lambda each: each[0])
+@pytest.mark.parametrize(("command", "name"), OUTPUTS, ids=lambda words: words[0])
 def test_outputs_must_be_files_in_folders_that_exist(
     unpoison: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str
 ) -> None:
@@ -342,13 +344,13 @@ def write_reports(path: str, group: list[Any], value: list[Any]) -> None:
         rows = ["group,value", *(f"{_cell(g)},{_cell(v)}" for g, v in cells)]
         Path(path).write_text("\n".join(rows) + "\n")
         return
-    kind = pa.int32() if all(isinstance(each, int | None) for each in group) else pa.float64()
+    kind = pa.int32() if all(isinstance(number, int | None) for number in group) else pa.float64()
     columns = {"group": pa.array(group, kind), "value": pa.array(value, pa.float64())}
     pq.write_table(pa.table(columns), path, row_group_size=100)
 
 
-def _cell(each: Any) -> str:
-    text = "" if each is None else str(each)
+def _cell(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
     return f'"{text}"' if "," in text else text
 
 
@@ -388,13 +390,15 @@ def test_drop_invalid_is_as_if_the_rows_were_not_there(
         group[row], value[row] = bad_group, bad_value
     path = f"bad{suffix}"
     write_reports(path, group, value)
-    kept = [row for row in range(700) if row not in rows]
-    write_reports(f"rest{suffix}", [group[row] for row in kept], [value[row] for row in kept])
+    valid_rows = [row for row in range(700) if row not in rows]
+    write_reports(
+        f"valid{suffix}", [group[row] for row in valid_rows], [value[row] for row in valid_rows]
+    )
     common = ("-p", "plan.json")
     # EMF answers in a fraction of the default method's time, and rows are dropped before either.
     method = ("--method", "emf")
     dropped = unpoison.done("estimate", path, *common, *method, "--drop-invalid", "--json").json
-    clean = unpoison.done("estimate", f"rest{suffix}", *common, *method, "--json").json
+    clean = unpoison.done("estimate", f"valid{suffix}", *common, *method, "--json").json
     assert dropped.pop("invalid") == 4
     assert clean.pop("invalid") == 0
     assert dropped == clean
@@ -437,9 +441,13 @@ def test_cells_of_an_integer_mechanism_are_whole_and_in_range(unpoison: Command)
 def test_too_few_reports(unpoison: Command, suffix: str) -> None:
     group, value = good_reports()
     write_reports(f"none{suffix}", [], [])
-    kept = [row for row, each in enumerate(group) if each != 1]
-    write_reports(f"two{suffix}", [group[row] for row in kept], [value[row] for row in kept])
-    few = [group.index(each) for each in (0, 1, 2)]
+    outside_group_1 = [row for row, number in enumerate(group) if number != 1]
+    write_reports(
+        f"two{suffix}",
+        [group[row] for row in outside_group_1],
+        [value[row] for row in outside_group_1],
+    )
+    few = [group.index(number) for number in (0, 1, 2)]
     write_reports(f"few{suffix}", [group[row] for row in few], [value[row] for row in few])
     expected = {
         "none": ("needs reports", "received none"),
@@ -618,9 +626,9 @@ def test_names_of_files_cannot_write_on_the_terminal(unpoison: Command, name: st
 
 
 def test_truncated_summaries(unpoison: Command) -> None:
-    whole = Path("good.summary").read_bytes()
-    for size in (1, 100, len(whole) // 2, len(whole) - 1):
-        Path("bad.summary").write_bytes(whole[:size])
+    content = Path("good.summary").read_bytes()
+    for size in (1, 100, len(content) // 2, len(content) - 1):
+        Path("bad.summary").write_bytes(content[:size])
         has(unpoison.refused("estimate", "bad.summary"), "bad.summary: ")
         has(unpoison.refused("merge", "good.summary", "bad.summary", *MERGE[2:]), "bad.summary: ")
 
@@ -645,7 +653,7 @@ def test_columns_that_hold_no_numbers(unpoison: Command, kind: str, column: str)
 
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_missing_columns(unpoison: Command, suffix: str) -> None:
-    many = {f"column_{place}": [1.0] for place in range(50)}
+    many = {f"column_{number}": [1.0] for number in range(50)}
     for columns, missing in (
         ({"value": [1.0]}, "group"),
         ({"group": [0]}, "value"),

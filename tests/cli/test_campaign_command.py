@@ -30,8 +30,10 @@ def settled(tmp_path: Path, server: InProcessCollector, monkeypatch: pytest.Monk
 
 
 def created(unpoison: Command, *options: str) -> str:
-    told = unpoison.done("campaign", "create", "plan.json", "--name", "Rides", "--json", *options)
-    return str(told.json["id"])
+    outcome = unpoison.done(
+        "campaign", "create", "plan.json", "--name", "Rides", "--json", *options
+    )
+    return str(outcome.json["id"])
 
 
 def test_a_campaign_from_creation_to_deletion(

@@ -161,9 +161,9 @@ def test_reports_may_be_files_a_folder_or_a_glob(unpoison: Command) -> None:
     make_reports(unpoison, "deep/er/three.parquet", seed=3)
     named = ("deep/one.parquet", "deep/er/two.csv", "deep/er/three.parquet")
     ways = [named, ("deep",), ("deep/**/*",), ("deep/*.parquet", "deep/er"), ("deep", *named)]
-    for place, way in enumerate(ways):
-        unpoison.done("summarise", *way, "-p", "plan.json", "-o", f"{place}.summary")
-    summaries = [Path(f"{place}.summary").read_bytes() for place in range(len(ways))]
+    for index, way in enumerate(ways):
+        unpoison.done("summarise", *way, "-p", "plan.json", "-o", f"{index}.summary")
+    summaries = [Path(f"{index}.summary").read_bytes() for index in range(len(ways))]
     assert len(set(summaries)) == 1
     assert Summary.load("0.summary").total_users == 3 * USERS
 
@@ -185,8 +185,8 @@ def test_merge_adds_and_takes_a_folder(unpoison: Command) -> None:
     facts = unpoison.done("merge", "days", "-o", "all.summary", "--json").json
     assert facts["users"] == 3 * USERS
     assert facts["reports"] == [6000, 12_000, 24_000]
-    parts = [Summary.load(f"days/{day}.summary") for day in range(3)]
-    assert Summary.load("all.summary") == parts[2] + parts[0] + parts[1]
+    days = [Summary.load(f"days/{day}.summary") for day in range(3)]
+    assert Summary.load("all.summary") == days[2] + days[0] + days[1]
     unpoison.done("merge", "days/2.summary", "days/0.summary", "days/1.summary", "-o", "b.summary")
     assert Path("b.summary").read_bytes() == Path("all.summary").read_bytes()
 
@@ -213,7 +213,7 @@ def test_perturb_writes_what_the_plan_says(unpoison: Command, suffix: str) -> No
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_categories_travel_as_whole_numbers(unpoison: Command, suffix: str) -> None:
     ages = ["0-17", "18-64", "65 and over", "NA"]
-    drawn = [ages[place] for place in np.random.default_rng(1).integers(0, 4, 500)]
+    drawn = [ages[index] for index in np.random.default_rng(1).integers(0, 4, 500)]
     write_table(Path(f"ages{suffix}"), {"age": drawn})
     unpoison.done(
         *("plan", "-m", "k-rr", "-e", "2", "--min-epsilon", "1"),
@@ -259,7 +259,7 @@ def test_a_seed_repeats_perturb_exactly(unpoison: Command, suffix: str) -> None:
 
 
 def untimed(scores: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**each, "seconds": None} for each in scores]
+    return [{**score, "seconds": None} for score in scores]
 
 
 def test_a_seed_repeats_simulate_exactly(unpoison: Command) -> None:
@@ -301,17 +301,17 @@ def test_simulate_json_is_the_contract(unpoison: Command) -> None:
     assert 0 < facts["truth"] < 86_400
     assert facts["floor"] > facts["cramer_rao"] > 0
     assert Plan.from_dict(facts["plan"]).to_dict() == facts["plan"]
-    names = [(each["method"], each["collection"]) for each in facts["methods"]]
+    names = [(score["method"], score["collection"]) for score in facts["methods"]]
     assert names == [
         *(("ostrich", "grouped"), ("trimming", "grouped"), ("emf", "grouped")),
         *(("emf-star", "grouped"), ("cemf-star", "grouped"), ("joint", "grouped")),
         *(("ostrich", "ungrouped"), ("trimming", "ungrouped")),
     ]
-    for each in facts["methods"]:
-        assert each["trials"] == 3
-        if each["collection"] == "grouped":
-            assert each["bias"] == pytest.approx(each["mean"] - facts["truth"])
-        assert each["mse_over_floor"] * facts["floor"] >= each["bias"] ** 2 * (1 - 1e-9)
+    for score in facts["methods"]:
+        assert score["trials"] == 3
+        if score["collection"] == "grouped":
+            assert score["bias"] == pytest.approx(score["mean"] - facts["truth"])
+        assert score["mse_over_floor"] * facts["floor"] >= score["bias"] ** 2 * (1 - 1e-9)
 
 
 def test_simulate_on_a_plan_and_on_values_of_ones_own(unpoison: Command) -> None:
@@ -322,7 +322,7 @@ def test_simulate_on_a_plan_and_on_values_of_ones_own(unpoison: Command) -> None
     facts = unpoison.done("simulate", *own, "-p", "base.json", "--plot", "p.svg", "--json").json
     values = read_table(Path("values.parquet"))["seconds"]
     assert facts["truth"] == pytest.approx(values.mean())
-    assert [each["method"] for each in facts["methods"]] == [
+    assert [score["method"] for score in facts["methods"]] == [
         *("ostrich", "trimming", "baseline", "ostrich", "trimming"),
     ]
     table = unpoison.done("simulate", *own, "--methods", "emf-star").out
@@ -380,8 +380,8 @@ def test_options_reach_the_estimator(unpoison: Command) -> None:
 
 def test_a_bound_on_iterations_is_a_warning_not_a_failure(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
-    asked = ("estimate", reports, "-p", "plan.json", "--method", "emf-star", "--json")
-    outcome = unpoison(*asked, "--max-iterations", "2")
+    command = ("estimate", reports, "-p", "plan.json", "--method", "emf-star", "--json")
+    outcome = unpoison(*command, "--max-iterations", "2")
     assert outcome.code == 0
     assert outcome.json["converged"] is False
     lines = outcome.err.splitlines()
@@ -450,7 +450,7 @@ def test_version(unpoison: Command) -> None:
 
 
 def as_process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "unpoison", *(str(each) for each in arguments)]
+    words = [sys.executable, "-m", "unpoison", *(str(word) for word in arguments)]
     return subprocess.run(words, capture_output=True, text=True, check=False, **options)
 
 
@@ -482,7 +482,7 @@ main(sys.argv[1:])
 def test_a_reader_who_leaves_early_is_no_fault(start: list[str]) -> None:
     """Whether it shows at the first line or only when the last one is flushed."""
     words = [sys.executable, *start, "plan", "-p", "plan.json"]
-    buffered = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -531,7 +531,7 @@ BARS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "labels"), BARS.items(), ids=lambda each: each[0])
+@pytest.mark.parametrize(("arguments", "labels"), BARS.items(), ids=lambda words: words[0])
 def test_a_bar_on_a_terminal_and_nowhere_else(
     unpoison: Command,
     monkeypatch: pytest.MonkeyPatch,

@@ -59,7 +59,9 @@ def test_every_registered_name_is_in_the_help(
 
 
 def test_every_placeholder_has_names_and_is_used(unpoison: Command) -> None:
-    texts = [getattr(param, "help", "") for each in COMMANDS.values() for param in each.params]
+    texts = [
+        getattr(param, "help", "") for command in COMMANDS.values() for param in command.params
+    ]
     used = {name for text in texts for name in PLACEHOLDER.findall(text or "")}
     assert used == NAMES.keys()
     for command in COMMANDS:

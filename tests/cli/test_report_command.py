@@ -30,20 +30,20 @@ def collector() -> Iterator[FakeCollector]:
 
 
 def command(*arguments: object, value: str = "", **environment: str) -> Any:
-    words = [str(each) for each in arguments]
+    words = [str(word) for word in arguments]
     return CliRunner().invoke(APP, words, input=value, env=environment)
 
 
 def test_the_command_reads_the_value_and_tells_what_was_spent(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
-    book = tmp_path / "ledger.db"
-    done = command(collector.url, CAMPAIGN, *RANGE, "--ledger", book, value="31337.1234567\n")
+    ledger = tmp_path / "ledger.db"
+    done = command(collector.url, CAMPAIGN, *RANGE, "--ledger", ledger, value="31337.1234567\n")
     assert done.exit_code == 0, done.exception
     assert f"Sent 4 noisy reports to campaign {CAMPAIGN} at {collector.url}." in done.output
     assert "in all    epsilon 1 of 8" in done.output
     assert "31337" not in done.output
-    again = command(collector.url, CAMPAIGN, *RANGE, "--value", "-5", "--ledger", book, "--json")
+    again = command(collector.url, CAMPAIGN, *RANGE, "--value", "-5", "--ledger", ledger, "--json")
     assert json.loads(again.output) == {
         "collector": collector.url,
         "campaign": CAMPAIGN,
@@ -53,7 +53,7 @@ def test_the_command_reads_the_value_and_tells_what_was_spent(
         "total": 1.0,
         "already": True,
         "lifetime_epsilon": 8.0,
-        "ledger": str(book),
+        "ledger": str(ledger),
     }
 
 
@@ -78,12 +78,12 @@ def test_the_command_takes_the_invite_from_the_environment(tmp_path: Path) -> No
 def test_the_command_never_repeats_a_value(
     value: str, collector: FakeCollector, tmp_path: Path
 ) -> None:
-    book = tmp_path / "ledger.db"
-    done = command(collector.url, CAMPAIGN, *RANGE, "--value", value, "--ledger", book)
+    ledger = tmp_path / "ledger.db"
+    done = command(collector.url, CAMPAIGN, *RANGE, "--value", value, "--ledger", ledger)
     assert isinstance(done.exception, InvalidParameter)
     assert str(done.exception) == "value must be a finite number; received not a number"
     assert collector.requests == []
-    assert not book.exists()
+    assert not ledger.exists()
 
 
 def test_bytes_that_are_no_text_are_no_value(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_bytes_that_are_no_text_are_no_value(tmp_path: Path) -> None:
 
 
 def test_the_command_takes_budgets_as_fractions(collector: FakeCollector, tmp_path: Path) -> None:
-    book = tmp_path / "ledger.db"
-    words = (*RANGE, "--value", "1/2", "--max-epsilon", "1/2", "--ledger", book)
+    ledger = tmp_path / "ledger.db"
+    words = (*RANGE, "--value", "1/2", "--max-epsilon", "1/2", "--ledger", ledger)
     done = command(collector.url, CAMPAIGN, *words)
     assert isinstance(done.exception, BudgetExceeded)
     assert "max_epsilon leaves epsilon 0.5" in str(done.exception)
@@ -121,11 +121,11 @@ def test_the_help_says_how_to_keep_the_value_out_of_sight() -> None:
 def test_what_cannot_be_meant_is_refused_and_leaves_no_file(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    book = tmp_path / "ledger.db"
-    done = command(*arguments, "--ledger", book, value="31337")
+    ledger = tmp_path / "ledger.db"
+    done = command(*arguments, "--ledger", ledger, value="31337")
     assert isinstance(done.exception, InvalidParameter)
     assert "31337" not in str(done.exception)
-    assert not book.exists()
+    assert not ledger.exists()
 
 
 def test_without_a_ledger_the_users_own_is_taken(collector: FakeCollector, tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def test_secrets_are_in_no_text(unpoison: Command, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_check_changes_nothing(unpoison: Command) -> None:
-    told = unpoison.done("serve", "--check", "--database", "reports.db").out
-    assert "none yet; would become 0002" in told
+    checked = unpoison.done("serve", "--check", "--database", "reports.db").out
+    assert "none yet; would become 0002" in checked
     assert list(Path.cwd().iterdir()) == []
     with_schema("reports.db")
     assert "schema: 0002" in unpoison.done("serve", "--check", "--database", "reports.db").out
@@ -189,12 +189,12 @@ def test_the_first_start_prints_a_token_once(tmp_path: Path) -> None:
         address = process.stdout.readline().split()[1]
         eventually(lambda at=address: answers(f"{at}/healthz"))
         process.send_signal(signal.SIGTERM)
-        rest = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait(30) == 0
         process.stdout.close()
         assert address.startswith("http://127.0.0.1:")
-        tokens.append([line.split()[-1] for line in rest.splitlines() if "this once" in line])
-    assert [len(each) for each in tokens] == [1, 0]
+        tokens.append([line.split()[-1] for line in output.splitlines() if "this once" in line])
+    assert [len(shown) for shown in tokens] == [1, 0]
 
 
 def answers(url: str) -> bool:
@@ -236,13 +236,13 @@ def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
     token = "t0ken" * 12
     environment = {"UNPOISON_COLLECTOR_LOG_LEVEL": "debug"}
     with open(tmp_path / "log", "w+") as log:
-        kept = os.dup(2)
+        standard_error = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
             server = spawn_collector(tmp_path, token, **environment)
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
         campaign = server.create_campaign()
         device = campaign.enrol_device()
         campaign.submit(device.body([4001] * device.reports))

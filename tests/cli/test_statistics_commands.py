@@ -96,16 +96,16 @@ def test_the_whole_path_of_a_distribution(unpoison: Command, mechanism: str) -> 
         *("--seed", 3),
     )
     unpoison.done("summarise", "reports.csv", "-p", "plan.json", "-o", "today.summary")
-    asked = ("estimate", "today.summary", "--statistic", "distribution")
-    keys = unpoison.done(*asked, "--json").json
-    found = keys["distribution"]
-    assert sum(found["fractions"]) == pytest.approx(1)
-    assert (found["edges"][0], found["edges"][-1]) == (0, 24)
-    assert found["mean"] == pytest.approx(24 * 2 / 7, abs=3)
-    text = unpoison.done(*asked).out
-    assert f"quantiles 5% {found['quantiles']['0.05']:.3f}" in text
-    assert f"deviation {math.sqrt(found['variance']):.3f}" in text
-    assert f"{len(found['fractions'])} buckets" in text
+    command = ("estimate", "today.summary", "--statistic", "distribution")
+    keys = unpoison.done(*command, "--json").json
+    distribution = keys["distribution"]
+    assert sum(distribution["fractions"]) == pytest.approx(1)
+    assert (distribution["edges"][0], distribution["edges"][-1]) == (0, 24)
+    assert distribution["mean"] == pytest.approx(24 * 2 / 7, abs=3)
+    text = unpoison.done(*command).out
+    assert f"quantiles 5% {distribution['quantiles']['0.05']:.3f}" in text
+    assert f"deviation {math.sqrt(distribution['variance']):.3f}" in text
+    assert f"{len(distribution['fractions'])} buckets" in text
     plain = unpoison.done("estimate", "today.summary", "--json").json
     assert plain["distribution"] is None
     assert plain["mean"] == keys["mean"]
@@ -115,14 +115,14 @@ def test_the_whole_path_of_a_distribution(unpoison: Command, mechanism: str) -> 
 def test_options_of_statistics_reach_the_estimator(unpoison: Command) -> None:
     for post_processing in ("none", "clip", "norm-sub"):
         for method in ("emf", "ostrich"):
-            found = unpoison.done(
+            answer = unpoison.done(
                 *("estimate", "drinks.summary", "--post-processing", post_processing),
                 *("--method", method, "--statistic", "frequencies", "--json"),
             ).json
             expected = estimate(
                 Summary.load("drinks.summary"), method=method, post_processing=post_processing
             )
-            assert found["frequencies"] == expected.frequencies
+            assert answer["frequencies"] == expected.frequencies
 
 
 def test_rivals_of_categories_have_no_attackers_to_show(unpoison: Command) -> None:
@@ -160,7 +160,7 @@ def test_a_picture_is_drawn(unpoison: Command, arguments: tuple[Any, ...]) -> No
 
 
 def test_a_picture_of_more_categories_than_names_fit(unpoison: Command) -> None:
-    names = [f"c{place}" for place in range(150)]
+    names = [f"c{number}" for number in range(150)]
     Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=names).save("many.json")
     write_table("many.csv", {"name": np.random.default_rng(1).choice(names, 20_000)})
     unpoison.done(
@@ -193,7 +193,7 @@ def test_categories_are_simulated_with_every_attack(
     assert list(facts["frequencies"]) == list(DEATHS_BY_AGE)
     assert sum(facts["frequencies"].values()) == pytest.approx(1)
     assert facts["floor"] == facts["cramer_rao"] > 0
-    methods = [(each["method"], each["collection"]) for each in facts["methods"]]
+    methods = [(score["method"], score["collection"]) for score in facts["methods"]]
     assert methods == [
         ("ostrich", "grouped"),
         ("emf", "grouped"),
@@ -248,9 +248,9 @@ def test_the_text_of_a_simulation_of_categories(unpoison: Command) -> None:
 
 def test_nothing_found_is_an_exact_answer_where_nobody_attacks(unpoison: Command) -> None:
     lines = unpoison.done(*COVID, "-a", "none", "--methods", "emf,ostrich").out.splitlines()
-    found = next(line for line in lines if line.startswith("emf"))
-    assert "100%" in found
-    assert "none" in found
+    row = next(line for line in lines if line.startswith("emf"))
+    assert "100%" in row
+    assert "none" in row
     rivals = [line for line in lines if line.startswith("ostrich")]
     assert all("100%" not in line and "–" in line for line in rivals)
 
@@ -287,7 +287,7 @@ def test_a_baseline_plan_of_categories_is_simulated(unpoison: Command) -> None:
         *("simulate", "--values", "values.csv", "-c", "drink", "-p", "both.json", "--json"),
         *("-a", "targets:herbal tea", "-g", "0.4", "--seed", "1"),
     ).json
-    methods = [each["method"] for each in facts["methods"]]
+    methods = [score["method"] for score in facts["methods"]]
     assert methods == ["ostrich", "baseline", "ostrich"]
     assert facts["methods"][1]["located"] == 1
 
@@ -517,10 +517,10 @@ def test_a_report_that_names_no_category_of_the_plan_is_refused(
         line = unpoison.refused(*arguments)
         has(line, f"bad{suffix}", "row 31", "a whole number in [0, 2] in group 0")
     write_table(f"bad{suffix}", {"group": [0, 1, 2] * 61, "value": values * 3})
-    kept = unpoison.done(
+    outcome = unpoison.done(
         *("estimate", f"bad{suffix}", "-p", "drinks.json", "--drop-invalid", "--json")
     )
-    assert kept.json["invalid"] == 3
+    assert outcome.json["invalid"] == 3
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

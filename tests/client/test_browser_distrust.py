@@ -10,7 +10,7 @@ import pytest
 
 from support.browser import browser_fixture
 from support.browser_client import (
-    WHOLE,
+    ALL_ROUTES,
     collector_fixture,
     context_fixture,
     ledger,
@@ -18,7 +18,8 @@ from support.browser_client import (
     policy,
     report,
 )
-from support.scripted_collector import Answer, LyingCollector
+from support.collector_protocol import Body
+from support.scripted_collector import ScriptedCollector
 from unpoison import Plan
 
 if TYPE_CHECKING:
@@ -58,28 +59,28 @@ page = page_fixture()
     ],
 )
 def test_mistakes_of_the_page_are_found_before_any_request(
-    page: Page, collector: LyingCollector, options: dict[str, Any], code: str
+    page: Page, collector: ScriptedCollector, options: dict[str, Any], code: str
 ) -> None:
     outcome = report(page, **options)
     assert outcome["code"] == code
     assert "31415" not in outcome["message"]
-    assert collector.asked() == []
+    assert collector.routes() == []
     assert ledger(page) == {}
 
 
-def change(**keys: Any) -> Callable[[Answer], None]:
+def change(**keys: Any) -> Callable[[Body], None]:
     return lambda answer: answer.update(keys)
 
 
-def change_plan(**keys: Any) -> Callable[[Answer], None]:
+def change_plan(**keys: Any) -> Callable[[Body], None]:
     return lambda answer: answer["plan"].update(keys)
 
 
-def change_group(**keys: Any) -> Callable[[Answer], None]:
+def change_group(**keys: Any) -> Callable[[Body], None]:
     return lambda answer: answer["plan"]["groups"][1].update(keys)
 
 
-def change_tier(**keys: Any) -> Callable[[Answer], None]:
+def change_tier(**keys: Any) -> Callable[[Body], None]:
     return lambda answer: answer["plan"]["tiers"][0].update(keys)
 
 
@@ -143,34 +144,36 @@ PLAN_LIES = {
 
 @pytest.mark.parametrize("lie", PLAN_LIES)
 def test_a_lie_about_the_plan_is_refused_before_anything_is_sent(
-    page: Page, collector: LyingCollector, lie: str
+    page: Page, collector: ScriptedCollector, lie: str
 ) -> None:
     collector.campaign_lie = PLAN_LIES[lie]
     outcome = report(page, policy=policy(maxEpsilon=100, lifetimeEpsilon=100))
     assert outcome["code"] == "plan-refused"
     assert "31415" not in outcome["message"]
-    assert collector.asked() == ["GET k3v9"]
+    assert collector.routes() == ["GET k3v9"]
     assert ledger(page) == {}
 
 
 @pytest.mark.parametrize(
     "names", [["c", "t"], ["t"], ["t", "c", "m"], ["t", ""], ["t", ["c"]], None, "tc"]
 )
-def test_other_categories_are_refused(page: Page, collector: LyingCollector, names: object) -> None:
+def test_other_categories_are_refused(
+    page: Page, collector: ScriptedCollector, names: object
+) -> None:
     collector.plan = Plan.new("k-rr-integer", 1.0, 0.25, categories=["t", "c"])
     collector.campaign_lie = change_plan(categories=names)
     outcome = report(page, value="t", policy={"categories": ["t", "c"]})
     assert outcome["code"] == "plan-refused"
-    assert collector.asked() == ["GET k3v9"]
+    assert collector.routes() == ["GET k3v9"]
 
 
 @pytest.mark.parametrize("state", ["draft", "closed", None])
 def test_a_campaign_that_is_not_open_is_not_reported_to(
-    page: Page, collector: LyingCollector, state: str | None
+    page: Page, collector: ScriptedCollector, state: str | None
 ) -> None:
     collector.campaign_lie = change(state=state)
     assert report(page)["code"] == "campaign-not-open"
-    assert collector.asked() == ["GET k3v9"]
+    assert collector.routes() == ["GET k3v9"]
 
 
 TICKET_LIES = {
@@ -196,19 +199,19 @@ TICKET_LIES = {
 
 @pytest.mark.parametrize("lie", TICKET_LIES)
 def test_a_lie_about_the_ticket_is_refused_before_anything_is_drawn(
-    page: Page, collector: LyingCollector, lie: str
+    page: Page, collector: ScriptedCollector, lie: str
 ) -> None:
     collector.ticket_lie = TICKET_LIES[lie]
     assert report(page)["code"] == "ticket-refused"
-    assert collector.asked() == WHOLE[:2]
+    assert collector.routes() == ALL_ROUTES[:2]
     assert ledger(page)["k3v9"].keys() == {"device", "fingerprint", "tier"}
 
 
 @pytest.mark.parametrize("groups", [[0], [1], [0, 0], [0, 1, 0], [1, 2]])
 def test_a_lie_about_the_baseline_s_groups_is_refused(
-    page: Page, collector: LyingCollector, groups: list[int]
+    page: Page, collector: ScriptedCollector, groups: list[int]
 ) -> None:
     collector.plan = Plan.new("piecewise-integer", 1.0, 0.1, low=0, high=86400, protocol="baseline")
     collector.ticket_lie = change(groups=[{"group": group, "reports": 1} for group in groups])
     assert report(page)["code"] == "ticket-refused"
-    assert collector.asked() == WHOLE[:2]
+    assert collector.routes() == ALL_ROUTES[:2]

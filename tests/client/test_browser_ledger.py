@@ -10,8 +10,8 @@ import pytest
 
 from support.browser import browser_fixture
 from support.browser_client import (
+    ALL_ROUTES,
     ATTEMPTS,
-    WHOLE,
     collector_fixture,
     context_fixture,
     finish,
@@ -23,7 +23,8 @@ from support.browser_client import (
     start,
     write_ledger,
 )
-from support.scripted_collector import Fault, LyingCollector, Request
+from support.collector_protocol import Request
+from support.scripted_collector import Fault, ScriptedCollector
 from unpoison import Plan
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ page = page_fixture()
 
 
 def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
-    page: Page, collector: LyingCollector
+    page: Page, collector: ScriptedCollector
 ) -> None:
     collector.plan = Plan.new("piecewise-integer", 0.1, 0.1, low=0, high=86400)
     own = policy(lifetimeEpsilon=0.3)
@@ -48,23 +49,23 @@ def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
 
 
 def test_the_smaller_tier_is_taken_where_the_lifetime_s_rest_asks_for_it(
-    page: Page, collector: LyingCollector
+    page: Page, collector: ScriptedCollector
 ) -> None:
     own = policy(lifetimeEpsilon=1.5)
     receipts = [report(page, campaign=name, policy=own) for name in ("one", "two")]
-    assert [each["spent"] for each in receipts] == ["1", "1.5"]
+    assert [receipt["spent"] for receipt in receipts] == ["1", "1.5"]
     assert [request.json["tier"] for request in collector.sent("POST tickets")] == [0, 1]
 
 
 def test_a_campaign_that_asks_for_too_much_is_refused(
-    page: Page, collector: LyingCollector
+    page: Page, collector: ScriptedCollector
 ) -> None:
     assert report(page, policy=policy(maxEpsilon=0.4))["code"] == "budget-exceeded"
-    assert collector.asked() == ["GET k3v9"]
+    assert collector.routes() == ["GET k3v9"]
 
 
 def test_cells_that_were_drawn_are_not_sent_under_a_stricter_policy(
-    page: Page, collector: LyingCollector
+    page: Page, collector: ScriptedCollector
 ) -> None:
     collector.faults = {"POST reports": [Fault()] * ATTEMPTS}
     report(page)
@@ -79,7 +80,7 @@ def meeting(route: str, parties: int) -> Callable[[Request], object]:
 
 
 def test_two_tabs_report_to_one_campaign_as_one_device(
-    context: BrowserContext, collector: LyingCollector
+    context: BrowserContext, collector: ScriptedCollector
 ) -> None:
     collector.before_answer = meeting("POST tickets", 2)
     tabs = [open_page(context, collector) for _ in range(2)]
@@ -91,7 +92,7 @@ def test_two_tabs_report_to_one_campaign_as_one_device(
 
 
 def test_a_tab_that_is_late_sends_what_another_has_drawn(
-    context: BrowserContext, collector: LyingCollector
+    context: BrowserContext, collector: ScriptedCollector
 ) -> None:
     """The second ticket is held back until the first report is on its way, and that until both."""
     tickets, on_its_way = iter((True, False)), threading.Event()
@@ -114,7 +115,7 @@ def test_a_tab_that_is_late_sends_what_another_has_drawn(
 
 
 def test_a_tab_that_is_later_still_finds_the_campaign_reported_to(
-    context: BrowserContext, collector: LyingCollector
+    context: BrowserContext, collector: ScriptedCollector
 ) -> None:
     """The plan that the one tab asks for is held back until the other tab has reported."""
     held_back, done = iter((True, False)), threading.Event()
@@ -123,27 +124,30 @@ def test_a_tab_that_is_later_still_finds_the_campaign_reported_to(
     )
     late, other = (open_page(context, collector) for _ in range(2))
     start(late, value=80_000.0)
-    while not collector.asked():
+    while not collector.routes():
         late.wait_for_timeout(10)
     assert report(other)["already"] is False
     done.set()
     assert finish(late)["already"] is True
-    assert collector.asked() == ["GET k3v9", *WHOLE]
+    assert collector.routes() == ["GET k3v9", *ALL_ROUTES]
 
 
 def test_two_tabs_cannot_overspend_together(
-    context: BrowserContext, collector: LyingCollector
+    context: BrowserContext, collector: ScriptedCollector
 ) -> None:
     collector.before_answer = meeting("POST tickets", 2)
     tabs = [open_page(context, collector) for _ in range(2)]
     for tab, campaign in zip(tabs, ("one", "two"), strict=True):
         start(tab, campaign=campaign, policy=policy(lifetimeEpsilon=1.4))
     outcomes = [finish(tab) for tab in tabs]
-    assert sorted(each.get("code", "done") for each in outcomes) == ["budget-exceeded", "done"]
+    assert sorted(outcome.get("code", "done") for outcome in outcomes) == [
+        "budget-exceeded",
+        "done",
+    ]
     assert len(collector.sent("POST reports")) == 1
 
 
-def test_two_calls_on_a_page_draw_once(page: Page, collector: LyingCollector) -> None:
+def test_two_calls_on_a_page_draw_once(page: Page, collector: ScriptedCollector) -> None:
     collector.before_answer = meeting("POST tickets", 2)
     start(page)
     page.evaluate("() => { window.first = window.outcome; }")
@@ -165,11 +169,11 @@ def test_two_calls_on_a_page_draw_once(page: Page, collector: LyingCollector) ->
     ],
 )
 def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    page: Page, collector: LyingCollector, text: str
+    page: Page, collector: ScriptedCollector, text: str
 ) -> None:
     write_ledger(page, text)
     assert report(page)["code"] == "storage"
-    assert collector.asked() == []
+    assert collector.routes() == []
 
 
 FULL = """(word) => {
@@ -182,39 +186,39 @@ FULL = """(word) => {
 }"""
 
 
-@pytest.mark.parametrize(("word", "asked"), [("device", 1), ("values", 2)])
+@pytest.mark.parametrize(("word", "requests"), [("device", 1), ("values", 2)])
 def test_nothing_is_sent_that_could_not_be_written_down(
-    page: Page, collector: LyingCollector, word: str, asked: int
+    page: Page, collector: ScriptedCollector, word: str, requests: int
 ) -> None:
     page.evaluate(FULL, word)
     assert report(page)["code"] == "storage"
-    assert collector.asked() == WHOLE[:asked]
+    assert collector.routes() == ALL_ROUTES[:requests]
     assert word not in str(ledger(page))
 
 
-def test_without_a_database_nothing_is_asked(page: Page, collector: LyingCollector) -> None:
+def test_without_a_database_nothing_is_asked(page: Page, collector: ScriptedCollector) -> None:
     page.evaluate("() => { IDBFactory.prototype.open = () => { throw new DOMException(); }; }")
     assert report(page)["code"] == "storage"
-    assert collector.asked() == []
+    assert collector.routes() == []
 
 
 OWN_PARTS = """async (options) => {
     const { report } = await import("/client.js");
-    let kept = null;
-    const storage = { change: async (update) => { kept = update(kept) ?? kept; } };
-    const asked = [];
-    const own = (address, request) => { asked.push(address); return fetch(address, request); };
+    let stored = null;
+    const storage = { change: async (update) => { stored = update(stored) ?? stored; } };
+    const addresses = [];
+    const own = (address, request) => { addresses.push(address); return fetch(address, request); };
     const receipt = await report({ ...options, storage, fetch: own });
     const again = await report({ ...options, storage, fetch: own });
-    return { asked, receipt, again, names: Object.keys(JSON.parse(kept).campaigns) };
+    return { addresses, receipt, again, names: Object.keys(JSON.parse(stored).campaigns) };
 }"""
 
 
-def test_storage_and_fetch_can_be_the_page_s_own(page: Page, collector: LyingCollector) -> None:
+def test_storage_and_fetch_can_be_the_page_s_own(page: Page, collector: ScriptedCollector) -> None:
     options = {"campaign": "k3v9", "value": 1.0, "invite": "invite", "policy": policy()}
-    found = page.evaluate(OWN_PARTS, options)
+    outcome = page.evaluate(OWN_PARTS, options)
     base = f"{collector.address}/v1/campaigns/k3v9"
-    assert found["asked"] == [base, f"{base}/tickets", f"{base}/reports"]
-    assert found["again"] == {**found["receipt"], "already": True}
-    assert found["names"] == [base]
+    assert outcome["addresses"] == [base, f"{base}/tickets", f"{base}/reports"]
+    assert outcome["again"] == {**outcome["receipt"], "already": True}
+    assert outcome["names"] == [base]
     assert ledger(page) == {}

@@ -12,7 +12,7 @@ from scipy import stats
 
 from client.vectors.make import FILE, plan_of, window_of
 from support.browser import browser_fixture
-from support.scripted_collector import LyingCollector, serving
+from support.scripted_collector import ScriptedCollector, serving
 from unpoison import Plan
 from unpoison.mechanisms.exact import exact, floor_times_exp
 from unpoison.types import FloatArray
@@ -37,7 +37,7 @@ RUN_VECTORS = """async (text) => {
         const mechanism = makeMechanism(plan, 0);
         const { window, insideWeight, total } = mechanism;
         const numbers = { window, inside_weight: String(insideWeight), total: String(total) };
-        return { ...numbers, draws: draws.map((each) => run(mechanism, each)) };
+        return { ...numbers, draws: draws.map((draw) => run(mechanism, draw)) };
     });
 }"""
 MAKE = """async (plan) => {
@@ -68,7 +68,7 @@ COUNT_DRAWS = """async ([plan, value, draws]) => {
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
     plan = Plan.new("piecewise-integer", 1.0, low=0, high=86400)
-    with serving(LyingCollector(plan)) as collector:
+    with serving(ScriptedCollector(plan)) as collector:
         page = browser.new_page()
         page.goto(collector.address)
         yield page
@@ -81,12 +81,12 @@ def without(case: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 def test_the_browser_gives_every_vector(page: Page) -> None:
     cases = VECTORS["mechanisms"]
-    given = [{"plan": plan_of(case).to_dict(), "draws": case["draws"]} for case in cases]
-    found = page.evaluate(RUN_VECTORS, json.dumps(given))
-    for seen, case in zip(found, cases, strict=True):
+    inputs = [{"plan": plan_of(case).to_dict(), "draws": case["draws"]} for case in cases]
+    outcomes = page.evaluate(RUN_VECTORS, json.dumps(inputs))
+    for outcome, case in zip(outcomes, cases, strict=True):
         draws = [without(draw, "value", "words") for draw in case["draws"]]
-        wanted = without(case, "mechanism", "epsilon", "cells", "low", "high")
-        assert seen == {**wanted, "draws": draws}
+        expected = without(case, "mechanism", "epsilon", "cells", "low", "high")
+        assert outcome == {**expected, "draws": draws}
 
 
 @pytest.mark.parametrize("case", VECTORS["refused"])
@@ -101,7 +101,7 @@ def random_budgets(count: int) -> list[float]:
     wide = np.exp(rng.uniform(np.log(1e-4), np.log(16.0), count))
     around = 0.1 + rng.normal(0, 1e-3, count // 10)
     ends: FloatArray = np.array([1e-4, 0.1, 16.0])
-    return [float(each) for each in np.concatenate([wide, around, ends]).clip(1e-4, 16.0)]
+    return [float(budget) for budget in np.concatenate([wide, around, ends]).clip(1e-4, 16.0)]
 
 
 def test_the_window_is_as_wide_as_python_s_at_any_budget(page: Page) -> None:
@@ -117,9 +117,9 @@ def test_the_window_is_as_wide_as_python_s_at_any_budget(page: Page) -> None:
 
 def test_the_weight_is_the_certified_one_at_any_budget(page: Page) -> None:
     budgets = [*random_budgets(300), 1e-7, 2.5e-5, 6e-8]
-    wanted = [str(floor_times_exp(2**24, exact(each))) for each in budgets]
-    assert page.evaluate(WEIGHTS, [repr(each) for each in budgets]) == wanted
-    assert page.evaluate(WEIGHTS, budgets) == wanted
+    expected = [str(floor_times_exp(2**24, exact(budget))) for budget in budgets]
+    assert page.evaluate(WEIGHTS, [repr(budget) for budget in budgets]) == expected
+    assert page.evaluate(WEIGHTS, budgets) == expected
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_draws_from_the_browser_s_generator_follow_the_mechanism(
 ) -> None:
     plan = Plan.new(mechanism, 1.0, 1.0, **domain)
     counts = np.array(page.evaluate(COUNT_DRAWS, [plan.to_dict(), value, DRAWS]))
-    place = (plan.categories or ()).index(value) if isinstance(value, str) else value
+    encoded = (plan.categories or ()).index(value) if isinstance(value, str) else value
     device = plan.group_mechanisms[0]
-    chances = device.cell_probabilities(plan.normalise(np.array([place])), device.grid())[0]
+    chances = device.cell_probabilities(plan.normalise(np.array([encoded])), device.grid())[0]
     assert stats.chisquare(counts, chances * DRAWS).pvalue > SMALLEST_CHANCE
     elsewhere = np.roll(chances, 1)
     assert stats.chisquare(counts, elsewhere * DRAWS).pvalue < SMALLEST_CHANCE

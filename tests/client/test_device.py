@@ -16,7 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from support.fake_collector import CAMPAIGN, LOST, UNHEARD, FakeCollector, Honest, refusal, status
+from support.fake_collector import (
+    ANSWER_LOST,
+    CAMPAIGN,
+    NOT_RECEIVED,
+    FakeCollector,
+    HonestCollector,
+    refusal,
+    status,
+)
 from unpoison import (
     BudgetExceeded,
     CollectorNotTrusted,
@@ -59,8 +67,8 @@ def collector() -> Iterator[FakeCollector]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as book:
-        yield book
+    with Ledger(tmp_path / "ledger.db") as opened:
+        yield opened
 
 
 def reported(
@@ -79,12 +87,12 @@ def test_a_value_becomes_noisy_cells_and_a_receipt(
     receipt = reported(collector, ledger)
     assert (receipt.groups, receipt.reports, receipt.already) == ((2,), 4, False)
     assert (receipt.epsilon, receipt.total) == (1, 1)
-    assert [each.method for each in collector.requests] == ["GET", "POST", "POST"]
-    asked, sent = collector.requests[1].json, collector.requests[2].json
-    assert asked.keys() == {"device", "tier"}
-    assert asked["tier"] == 0
+    assert [request.method for request in collector.requests] == ["GET", "POST", "POST"]
+    enrolment, sent = collector.requests[1].json, collector.requests[2].json
+    assert enrolment.keys() == {"device", "tier"}
+    assert enrolment["tier"] == 0
     assert sent.keys() == {"ticket", "device", "values"}
-    assert sent["device"] == asked["device"]
+    assert sent["device"] == enrolment["device"]
     assert sent["ticket"] == "ticket 1"
     assert len(bytes.fromhex(sent["device"])) == 32
     assert len(sent["values"]) == 4
@@ -104,7 +112,7 @@ def test_every_campaign_has_a_secret_of_its_own(collector: FakeCollector) -> Non
     for _ in range(5):
         with Ledger(None) as ledger:
             reported(collector, ledger)
-    assert len({each.json["device"] for each in collector.sent("reports")}) == 5
+    assert len({request.json["device"] for request in collector.sent("reports")}) == 5
 
 
 def test_categories_are_sent_as_their_numbers(ledger: Ledger) -> None:
@@ -198,14 +206,15 @@ def changed(**keys: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 def without(key: str) -> Callable[[dict[str, Any]], Any]:
-    return lambda honest: {name: each for name, each in honest.items() if name != key}
+    return lambda honest: {name: value for name, value in honest.items() if name != key}
 
 
 def planned(**keys: Any) -> Callable[[dict[str, Any]], Any]:
     """Another plan, with its own true fingerprint if it can have one."""
 
     def lie(honest: dict[str, Any]) -> Any:
-        plan = {name: each for name, each in {**honest["plan"], **keys}.items() if each is not None}
+        altered = {**honest["plan"], **keys}
+        plan = {name: value for name, value in altered.items() if value is not None}
         try:
             fingerprint = Plan.from_dict(plan).fingerprint
         except ValueError:
@@ -349,8 +358,8 @@ def test_a_redirect_is_not_followed_nor_another_good_status_taken(
     code: int, collector: FakeCollector, ledger: Ledger
 ) -> None:
     with FakeCollector(PLAN) as elsewhere:
-        place = f"{elsewhere.url}/v1/campaigns/{CAMPAIGN}"
-        collector.faults["campaign"].append(status(code, {}, Location=place))
+        location = f"{elsewhere.url}/v1/campaigns/{CAMPAIGN}"
+        collector.faults["campaign"].append(status(code, {}, Location=location))
         refused_before_anything_is_drawn(collector, ledger, f"status {code}|not HTTP")
         assert elsewhere.requests == []
 
@@ -371,35 +380,35 @@ JSON = st.recursive(
 )
 
 
-class Liar(Honest):
-    """Says something else in one place of each answer that has it."""
+class Liar(HonestCollector):
+    """Replaces one member, found by its keys, of each answer that has it."""
 
-    def __init__(self, place: tuple[str, ...], lie: object) -> None:
+    def __init__(self, keys: tuple[str, ...], lie: object) -> None:
         super().__init__(PLAN)
-        self.place, self.lie = place, lie
+        self.keys, self.lie = keys, lie
 
-    def answer(self, path: str, wish: dict[str, Any]) -> dict[str, Any]:
-        said = super().answer(path, wish)
-        inner: Any = said
-        for key in self.place[:-1]:
+    def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        answer = super().answer(path, request)
+        inner: Any = answer
+        for key in self.keys[:-1]:
             inner = inner.get(key, {})
-        inner[self.place[-1]] = self.lie
-        return said
+        inner[self.keys[-1]] = self.lie
+        return answer
 
 
-PLACES: list[tuple[str, ...]] = [
+KEY_PATHS: list[tuple[str, ...]] = [
     (key,) for key in ("id", "access", "plan", "fingerprint", "ticket", "tier", "groups")
 ]
-PLACES += [("plan", key) for key in PLAN.to_dict()]
+KEY_PATHS += [("plan", key) for key in PLAN.to_dict()]
 
 
 @settings(max_examples=150, deadline=None)
-@given(place=st.sampled_from(PLACES), lie=JSON)
+@given(keys=st.sampled_from(KEY_PATHS), lie=JSON)
 def test_whatever_a_member_is_replaced_by_gives_the_one_error(
-    place: tuple[str, ...], lie: object
+    keys: tuple[str, ...], lie: object
 ) -> None:
     with Ledger(None) as ledger:
-        device = Device("https://c.example", POLICY, ledger, Liar(place, lie))
+        device = Device("https://c.example", POLICY, ledger, Liar(keys, lie))
         try:
             device.enrol(CAMPAIGN)
         except (CollectorNotTrusted, BudgetExceeded):
@@ -434,14 +443,16 @@ def test_foreign_messages_are_shortened_and_printable(
 
 
 @pytest.mark.parametrize("kind", ["campaign", "tickets", "reports"])
-@pytest.mark.parametrize("fault", [LOST, UNHEARD, status(503, {}), status(429, b"slow down")])
+@pytest.mark.parametrize(
+    "fault", [ANSWER_LOST, NOT_RECEIVED, status(503, {}), status(429, b"slow down")]
+)
 def test_after_lost_answers_the_identical_request_is_sent(
     kind: str, fault: Any, collector: FakeCollector, ledger: Ledger
 ) -> None:
     collector.faults[kind].extend([fault, fault])
     receipt = reported(collector, ledger)
     assert not receipt.already
-    bodies = [each.body for each in collector.sent(kind)]
+    bodies = [request.body for request in collector.sent(kind)]
     assert len(bodies) >= 3
     assert len(set(bodies)) == 1
     assert receipt.total == 1
@@ -452,13 +463,13 @@ def test_an_answer_that_never_comes_leaves_the_draw_for_the_next_time(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
     """Every process is as if killed after sending; each new one sends the same bytes."""
-    collector.faults["reports"].extend(9 * [LOST])
+    collector.faults["reports"].extend(9 * [ANSWER_LOST])
     for _ in range(2):
         with Ledger(tmp_path / "ledger.db") as ledger, pytest.raises(CollectorUnreachable):
             reported(collector, ledger)
     with Ledger(tmp_path / "ledger.db") as ledger:
         assert reported(collector, ledger, value=5.0).total == 1
-    assert len({each.body for each in collector.sent("reports")}) == 1
+    assert len({request.body for request in collector.sent("reports")}) == 1
     assert len(collector.sent("tickets")) == 1
 
 
@@ -491,12 +502,12 @@ def test_a_device_that_dies_before_sending_sends_the_same_cells_later(
 def test_a_device_that_dies_while_enrolling_asks_with_the_same_secret(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
-    collector.faults["tickets"].extend(5 * [LOST])
+    collector.faults["tickets"].extend(5 * [ANSWER_LOST])
     with Ledger(tmp_path / "ledger.db") as ledger, pytest.raises(CollectorUnreachable):
         reported(collector, ledger)
     with Ledger(tmp_path / "ledger.db") as ledger:
         reported(collector, ledger)
-    assert len({each.json["device"] for each in collector.sent("tickets")}) == 1
+    assert len({request.json["device"] for request in collector.sent("tickets")}) == 1
 
 
 @pytest.mark.parametrize("cause", ["ticket-expired", "invalid-ticket"])
@@ -505,7 +516,7 @@ def test_an_expired_ticket_is_renewed_for_the_same_cells(
 ) -> None:
     collector.faults["reports"].append(refusal(403, cause))
     receipt = reported(collector, ledger)
-    first, second = (each.json for each in collector.sent("reports"))
+    first, second = (request.json for request in collector.sent("reports"))
     assert (first["ticket"], second["ticket"]) == ("ticket 1", "ticket 2")
     assert first["values"] == second["values"]
     assert first["device"] == second["device"]
@@ -516,15 +527,15 @@ def test_a_ticket_that_expires_every_time_is_told(collector: FakeCollector, ledg
     collector.faults["reports"].extend(2 * [refusal(403, "ticket-expired")])
     with pytest.raises(CollectorRefused, match="ticket-expired"):
         reported(collector, ledger)
-    assert len({tuple(each.json["values"]) for each in collector.sent("reports")}) == 1
+    assert len({tuple(request.json["values"]) for request in collector.sent("reports")}) == 1
 
 
 def test_a_renewed_ticket_for_another_group_is_refused(
     collector: FakeCollector, ledger: Ledger
 ) -> None:
     collector.faults["reports"].append(refusal(403, "ticket-expired"))
-    told = iter([lambda honest: honest, grouped((1, 2))])
-    collector.lies["tickets"] = lambda honest: next(told)(honest)
+    lies = iter([lambda honest: honest, grouped((1, 2))])
+    collector.lies["tickets"] = lambda honest: next(lies)(honest)
     with pytest.raises(CollectorNotTrusted, match="other groups"):
         reported(collector, ledger)
     assert len(collector.sent("reports")) == 1
@@ -541,14 +552,16 @@ def test_a_plan_that_changes_after_enrolment_is_refused(
     refused_before_anything_is_drawn(collector, ledger, "has changed")
 
 
-@pytest.mark.parametrize("said", [{}, {"status": "refused"}, {"status": ["accepted"]}])
-def test_only_accepted_is_accepted(said: object, collector: FakeCollector, ledger: Ledger) -> None:
-    collector.lies["reports"] = lambda _: said
+@pytest.mark.parametrize("answer", [{}, {"status": "refused"}, {"status": ["accepted"]}])
+def test_only_accepted_is_accepted(
+    answer: object, collector: FakeCollector, ledger: Ledger
+) -> None:
+    collector.lies["reports"] = lambda _: answer
     with pytest.raises(CollectorNotTrusted, match="accepted"):
         reported(collector, ledger)
     del collector.lies["reports"]
     assert not reported(collector, ledger).already
-    assert len({each.body for each in collector.sent("reports")}) == 1
+    assert len({request.body for request in collector.sent("reports")}) == 1
 
 
 # Budgets
@@ -614,7 +627,7 @@ def test_the_last_of_the_budget_goes_to_one_of_two(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert len(one.sent("reports")) + len(two.sent("reports")) == 1
-    assert sorted(type(each).__name__ for each in outcomes) == ["BudgetExceeded", "Receipt"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["BudgetExceeded", "Receipt"]
     with Ledger(path) as ledger:
         assert ledger.spent() == 1
 
@@ -631,7 +644,7 @@ def test_two_processes_in_one_campaign_send_the_same_cells(
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({tuple(each.json["values"]) for each in collector.sent("reports")}) == 1
+    assert len({tuple(request.json["values"]) for request in collector.sent("reports")}) == 1
     assert len(collector.accepted) == 1
 
 
@@ -655,7 +668,7 @@ def test_a_policy_that_became_stricter_holds_for_what_is_not_sent_yet(
 
 def test_a_ticket_beyond_the_policy_is_refused_whatever_tier_it_is_for() -> None:
     """The tier was chosen within the budget, so that this is a second lock on the same door."""
-    honest = Honest(PLAN)
+    honest = HonestCollector(PLAN)
     answer = honest.answer("/tickets", {"tier": 0})
     policy = Policy(low=0, high=86400, max_epsilon=0.5)
     with pytest.raises(BudgetExceeded, match="max_epsilon"):
@@ -670,7 +683,7 @@ def test_a_tier_that_was_asked_for_is_kept_or_nothing_is(ledger: Ledger) -> None
         spend(ledger, "meanwhile", "7.5")
         with pytest.raises(BudgetExceeded, match=r"lifetime_epsilon leaves epsilon 0.5, .* 1$"):
             reported(fake, ledger)
-        assert [each.json["tier"] for each in fake.sent("tickets")] == [0]
+        assert [request.json["tier"] for request in fake.sent("tickets")] == [0]
 
 
 def test_without_more_a_device_takes_the_users_ledger_and_closes_it(
@@ -721,10 +734,10 @@ def test_a_value_outside_the_range_looks_the_same_from_outside(
 ) -> None:
     receipt = reported(collector, ledger, value=value)
     assert receipt.reports == 4
-    shapes = [(each.method, each.path) for each in collector.requests]
+    shapes = [(request.method, request.path) for request in collector.requests]
     with FakeCollector(PLAN) as fake, Ledger(None) as other:
         reported(fake, other)
-        assert [(each.method, each.path) for each in fake.requests] == shapes
+        assert [(request.method, request.path) for request in fake.requests] == shapes
 
 
 @pytest.mark.parametrize(("value", "end"), [(-5, 0.0), (10**400, 86400.0), (7.5, 7.5), (0, 0.0)])
@@ -748,40 +761,41 @@ def test_the_value_is_in_no_request_and_not_in_the_ledger(
     assert entry.device not in repr(entry)
     assert "ticket 1" not in repr(entry)
     cells = json.dumps(list(entry.draw.cells)).encode()
-    stored = b"".join(each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+    stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     normalised = PLAN.normalise_one(VALUE)
     assert cells in stored
-    said = b"".join(
-        each.path.encode() + repr(each.headers).encode() + each.body for each in collector.requests
+    requests = b"".join(
+        request.path.encode() + repr(request.headers).encode() + request.body
+        for request in collector.requests
     )
     for text in (repr(VALUE), "31337", repr(normalised), repr(VALUE / 86400)):
         assert text.encode() not in stored.replace(cells, b"")
-        assert text.encode() not in said.replace(cells.replace(b" ", b""), b"")
+        assert text.encode() not in requests.replace(cells.replace(b" ", b""), b"")
     for number in (VALUE, normalised, VALUE / 86400):
         for order in "<>":
-            assert np.array(number, dtype=f"{order}f8").tobytes() not in stored + said
+            assert np.array(number, dtype=f"{order}f8").tobytes() not in stored + requests
 
 
 def test_requests_carry_no_more_than_they_need(collector: FakeCollector, ledger: Ledger) -> None:
     reported(collector, ledger)
-    known = {"Host", "Accept", "Accept-Encoding", "Content-Type", "Content-Length"}
-    assert {name for each in collector.requests for name in each.headers} <= known
-    posts = [each.headers for each in collector.requests if each.method == "POST"]
-    assert {each["Content-Type"] for each in posts} == {"application/json"}
+    needed = {"Host", "Accept", "Accept-Encoding", "Content-Type", "Content-Length"}
+    assert {name for request in collector.requests for name in request.headers} <= needed
+    posts = [request.headers for request in collector.requests if request.method == "POST"]
+    assert {headers["Content-Type"] for headers in posts} == {"application/json"}
 
 
-def fits(cells: list[int], plan: Plan, group: int, place: float) -> bool:
+def fits(cells: list[int], plan: Plan, group: int, encoded: float) -> bool:
     """A chi-square test of the mechanism's own probabilities, in a few buckets."""
     mechanism = plan.group_mechanisms[group]
     edges = mechanism.grid()[:: max(1, mechanism.cells // 8)]
-    chances = mechanism.cell_probabilities(plan.normalise(np.array([place])), edges)[0]
+    chances = mechanism.cell_probabilities(plan.normalise(np.array([encoded])), edges)[0]
     counts, _ = np.histogram(cells, edges)
     return bool(stats.chisquare(counts, len(cells) * chances / chances.sum()).pvalue > 1e-6)
 
 
 @pytest.mark.parametrize("value", [20_000.0, 1e9])
 def test_cells_are_distributed_as_the_mechanism_says(value: float) -> None:
-    transport = Honest(PLAN, group=0)
+    transport = HonestCollector(PLAN, group=0)
     for _ in range(1500):
         with Ledger(None) as ledger:
             Device("https://c.example", POLICY, ledger, transport).report(CAMPAIGN, value)

@@ -92,18 +92,18 @@ def test_enrolling_again_keeps_secret_and_tier() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.fractions(Fraction(1, 10**9), 3, max_denominator=10**9), max_size=8))
-def test_the_total_is_exact(parts: list[Fraction]) -> None:
+def test_the_total_is_exact(budgets: list[Fraction]) -> None:
     with Ledger(None) as ledger:
-        for place, part in enumerate(parts):
-            entry = enrolled(ledger, str(place))
-            ledger.record(entry, Draw("t", (0,), (1,), part), Fraction(100))
-        assert ledger.spent() == sum(parts)
+        for number, epsilon in enumerate(budgets):
+            entry = enrolled(ledger, str(number))
+            ledger.record(entry, Draw("t", (0,), (1,), epsilon), Fraction(100))
+        assert ledger.spent() == sum(budgets)
 
 
 def test_the_last_digit_of_the_lifetime_budget_counts() -> None:
     with Ledger(None) as ledger:
-        for place, part in enumerate(("0.1", "0.2")):
-            ledger.record(enrolled(ledger, str(place)), draw(part), Fraction("0.3"))
+        for number, epsilon in enumerate(("0.1", "0.2")):
+            ledger.record(enrolled(ledger, str(number)), draw(epsilon), Fraction("0.3"))
         entry = enrolled(ledger, "more")
         with pytest.raises(BudgetExceeded, match="lifetime_epsilon leaves epsilon 0, "):
             ledger.record(entry, draw("1/1000000000000"), Fraction("0.3"))
@@ -124,7 +124,7 @@ def test_ledgers_that_race_for_the_last_of_the_budget_do_not_overspend(path: Pat
             except BudgetExceeded:
                 outcomes.append("refused")
 
-    threads = [threading.Thread(target=run, args=(str(each),)) for each in range(6)]
+    threads = [threading.Thread(target=run, args=(str(number),)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -137,14 +137,14 @@ def test_ledgers_that_race_for_the_last_of_the_budget_do_not_overspend(path: Pat
 def test_one_ledger_serves_several_threads() -> None:
     with Ledger(None) as ledger:
         threads = [
-            threading.Thread(target=lambda name=str(each): enrolled(ledger, name))
-            for each in range(8)
+            threading.Thread(target=lambda name=str(number): enrolled(ledger, name))
+            for number in range(8)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(ledger.entry(COLLECTOR, str(each)) for each in range(8))
+        assert all(ledger.entry(COLLECTOR, str(number)) for number in range(8))
 
 
 KILLED = """
@@ -171,9 +171,9 @@ def test_a_killed_process_leaves_all_of_a_draw_or_nothing(
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), when], check=False)
     assert done.returncode == -9
     with Ledger(path) as ledger:
-        found = ledger.entry(COLLECTOR, "k3v9")
-        assert found is not None
-        assert found.state == ("drawn" if spent else "enrolled")
+        entry = ledger.entry(COLLECTOR, "k3v9")
+        assert entry is not None
+        assert entry.state == ("drawn" if spent else "enrolled")
         assert ledger.spent() == spent
 
 
@@ -188,7 +188,7 @@ def test_only_the_user_may_read_the_file(path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [each.name for each in path.parent.iterdir()] == ["ledger.db"]
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
 def test_where_files_have_one_name_only_a_ledger_is_made_too(
@@ -212,11 +212,11 @@ def test_a_ledger_that_appears_meanwhile_is_not_replaced(
 ) -> None:
     with Ledger(path) as ledger:
         ledger.record(enrolled(ledger), draw(), LIFETIME)
-    known, asked = Path.exists, []
+    real_exists, paths_checked = Path.exists, []
 
     def exists(self: Path) -> bool:
-        asked.append(self)
-        return known(self) and self != path
+        paths_checked.append(self)
+        return real_exists(self) and self != path
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "not permitted")
@@ -226,7 +226,7 @@ def test_a_ledger_that_appears_meanwhile_is_not_replaced(
         monkeypatch.setattr(os, "link", refuse)
     with Ledger(path) as ledger:
         assert ledger.spent() == 1
-    assert path in asked
+    assert path in paths_checked
 
 
 @pytest.mark.parametrize("content", [b"", b"spent: 1", 4096 * b"\x00", b"SQLite format 3\x00"])
@@ -252,13 +252,13 @@ def test_a_later_format_is_refused(path: Path) -> None:
         Ledger(path)
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
-def test_a_truncated_ledger_is_refused(kept: float, path: Path) -> None:
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_truncated_ledger_is_refused(share: float, path: Path) -> None:
     with Ledger(path) as ledger:
-        for each in range(100):
-            enrolled(ledger, str(each))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * kept)])
+        for number in range(100):
+            enrolled(ledger, str(number))
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InvalidFile):
         Ledger(path)
 
@@ -307,9 +307,9 @@ def test_a_full_disk_is_told_before_anything_is_sent(path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "nowhere" / "ledger.db"):
+    for location in (tmp_path, tmp_path / "nowhere" / "ledger.db"):
         with pytest.raises(InvalidFile, match="cannot be opened as a ledger"):
-            Ledger(place)
+            Ledger(location)
 
 
 def test_names_with_signs_that_mean_something_in_addresses_are_files(tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_collector import CAMPAIGN, LOST, UNHEARD, FakeCollector, Fault, raw, status
+from support.fake_collector import (
+    ANSWER_LOST,
+    CAMPAIGN,
+    NOT_RECEIVED,
+    FakeCollector,
+    Fault,
+    raw,
+    status,
+)
 from unpoison import CollectorNotTrusted, CollectorUnreachable, InvalidParameter, Plan
 from unpoison.client import Address, Retries, Transport
 from unpoison.client.responses import MAX_RESPONSE_BYTES
@@ -157,7 +165,7 @@ def test_a_connection_is_kept(collector: FakeCollector) -> None:
     with transport(collector.url) as (made, _):
         for _ in range(5):
             assert made.exchange("GET", PATH).status == 200
-    assert len({each.connection for each in collector.requests}) == 1
+    assert len({request.connection for request in collector.requests}) == 1
 
 
 def test_a_path_before_the_resources_is_kept(collector: FakeCollector) -> None:
@@ -169,7 +177,7 @@ def test_a_path_before_the_resources_is_kept(collector: FakeCollector) -> None:
 def test_a_connection_that_went_stale_is_replaced_without_a_wait(collector: FakeCollector) -> None:
     with transport(collector.url) as (made, moments):
         made.exchange("GET", PATH)
-        collector.faults["campaign"].append(UNHEARD)
+        collector.faults["campaign"].append(NOT_RECEIVED)
         assert made.exchange("GET", PATH).status == 200
         assert moments.waits == []
 
@@ -181,11 +189,11 @@ def test_a_connection_that_is_to_be_closed_is(closing: str, collector: FakeColle
         assert made.exchange("GET", PATH).status == 404
         assert made.exchange("GET", PATH).status == 200
         assert moments.waits == []
-    assert len({each.connection for each in collector.requests}) == 2
+    assert len({request.connection for request in collector.requests}) == 2
 
 
 def test_waits_double_up_to_a_bound(collector: FakeCollector) -> None:
-    collector.faults["campaign"].extend(5 * [LOST])
+    collector.faults["campaign"].extend(5 * [ANSWER_LOST])
     with transport(collector.url, first=1.0, longest=5.0) as (made, moments):
         assert made.exchange("GET", PATH).status == 200
     assert moments.waits == [1, 2, 4, 5, 5]
@@ -226,7 +234,7 @@ def test_attempts_are_bounded(collector: FakeCollector) -> None:
 
 
 def test_the_whole_time_is_bounded(collector: FakeCollector) -> None:
-    collector.faults["campaign"].extend(99 * [LOST])
+    collector.faults["campaign"].extend(99 * [ANSWER_LOST])
     with (
         transport(collector.url, attempts=99, patience=10.0, first=1.0, longest=4.0) as (
             made,
@@ -266,9 +274,11 @@ def test_a_collector_cannot_make_a_device_wait_beyond_its_patience(
 def test_a_retry_after_without_sense_or_in_the_past_asks_for_nothing(
     later: str, collector: FakeCollector
 ) -> None:
-    head, rest = raw(503, {}).split(b"\r\n", 1)
+    head, others = raw(503, {}).split(b"\r\n", 1)
     header = b"Retry-After: " + later.encode("latin-1")
-    collector.faults["campaign"].append(Fault(b"\r\n".join([head, header, rest]), done=False))
+    collector.faults["campaign"].append(
+        Fault(b"\r\n".join([head, header, others]), processed=False)
+    )
     with transport(collector.url, first=0.5) as (made, moments):
         assert made.exchange("GET", PATH).status == 200
     assert moments.waits == [0.5]
@@ -303,20 +313,22 @@ def test_retries_must_make_sense(keys: dict[str, float], name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"SSH-2.0-OpenSSH_9.6\r\n",
         b"HTTP/1.1 abc OK\r\n\r\n",
         b"HTTP/1.1 200 " + 70_000 * b"x" + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % each for each in range(200)) + b"\r\n",
+        b"HTTP/1.1 200 OK\r\n"
+        + b"".join(b"X-%d: y\r\n" % number for number in range(200))
+        + b"\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
         b"HTTP/9.9 \r\n\r\n",
     ],
     ids=["ssh", "status", "long line", "many headers", "negative chunk", "version"],
 )
-def test_what_is_not_http_is_not_trusted(said: bytes) -> None:
+def test_what_is_not_http_is_not_trusted(response: bytes) -> None:
     with (
-        saying(lambda peer: peer.sendall(said)) as url,
+        saying(lambda peer: peer.sendall(response)) as url,
         transport(url) as (made, _),
         pytest.raises(CollectorNotTrusted, match="not HTTP"),
     ):
@@ -335,13 +347,13 @@ def test_what_is_not_http_is_not_trusted(said: bytes) -> None:
     ids=["until closed", "length", "chunk", "negative chunk", "retried"],
 )
 def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
-    told = itertools.count()
+    sent = itertools.count()
 
     def flood(peer: socket.socket) -> None:
         peer.sendall(head)
         for _ in range(4 * MAX_RESPONSE_BYTES // 2**16):
             peer.sendall(2**16 * b" ")
-            next(told)
+            next(sent)
 
     with (
         saying(flood) as url,
@@ -349,7 +361,7 @@ def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
         pytest.raises(CollectorNotTrusted, match=r"longer than|more than"),
     ):
         made.exchange("GET", PATH)
-    assert next(told) < 4 * MAX_RESPONSE_BYTES // 2**16
+    assert next(sent) < 4 * MAX_RESPONSE_BYTES // 2**16
 
 
 def test_endless_continuations_end() -> None:
@@ -388,7 +400,7 @@ def test_an_answer_that_drips_is_given_up_in_time(head: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         raw(200, {"status": "accepted"})[:-3],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{",
@@ -396,8 +408,8 @@ def test_an_answer_that_drips_is_given_up_in_time(head: bytes) -> None:
     ],
     ids=["length", "chunk", "no chunk"],
 )
-def test_an_answer_that_is_cut_off_is_asked_for_again(said: bytes) -> None:
-    answers = iter([said, raw(200, b"{}")])
+def test_an_answer_that_is_cut_off_is_asked_for_again(response: bytes) -> None:
+    answers = iter([response, raw(200, b"{}")])
     with saying(lambda peer: peer.sendall(next(answers))) as url, transport(url) as (made, moments):
         assert made.exchange("GET", PATH).body == b"{}"
         assert len(moments.waits) == 1
@@ -480,4 +492,4 @@ def test_an_authority_of_ones_own_can_be_given(tmp_path: Path) -> None:
         context = ssl.create_default_context(cafile=certificate)
         with Transport(fake.url, context=context) as made:
             assert [made.exchange("GET", PATH).status for _ in range(2)] == [200, 200]
-    assert len({each.connection for each in fake.requests}) == 1
+    assert len({request.connection for request in fake.requests}) == 1

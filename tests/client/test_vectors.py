@@ -31,13 +31,13 @@ class Tape(SystemGenerator):
     """Gives the words of a vector, one after the other, in place of the system's."""
 
     def __init__(self, texts: list[str]) -> None:
-        self.left = [int(text, 16) for text in texts]
+        self.words_left = [int(text, 16) for text in texts]
         self.used = 0
 
     def words(self, size: int) -> Words:
-        given, self.left = self.left[:size], self.left[size:]
+        taken, self.words_left = self.words_left[:size], self.words_left[size:]
         self.used += size
-        return np.array(given, dtype=np.uint64)
+        return np.array(taken, dtype=np.uint64)
 
 
 def input_of(case: dict[str, Any], value: float | str) -> float:

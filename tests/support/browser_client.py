@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.scripted_collector import LyingCollector, serving
+from support.scripted_collector import ScriptedCollector, serving
 from unpoison import Plan
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SECRET_VALUE = 31415.926535
 ATTEMPTS = 6
-WHOLE = ["GET k3v9", "POST tickets", "POST reports"]
+ALL_ROUTES = ["GET k3v9", "POST tickets", "POST reports"]
 START = """(options) => {
     const sleeps = [];
     const sleep = async (seconds) => { sleeps.push(seconds); };
@@ -39,14 +39,14 @@ ON_LEDGER = """(text) => new Promise((resolve, reject) => {
 })"""
 
 
-def collector_fixture() -> Callable[..., Iterator[LyingCollector]]:
+def collector_fixture() -> Callable[..., Iterator[ScriptedCollector]]:
     """A fixture: a collector of its own for each test, with a plan of two tiers."""
 
     @pytest.fixture(name="collector")
-    def collector() -> Iterator[LyingCollector]:
+    def collector() -> Iterator[ScriptedCollector]:
         tiers = [{"epsilon": 0.5, "min_epsilon": 0.5}]
         plan = Plan.new("piecewise-integer", 1.0, 0.25, low=0, high=86400, tiers=tiers)
-        with serving(LyingCollector(plan)) as served:
+        with serving(ScriptedCollector(plan)) as served:
             yield served
 
     return collector
@@ -68,13 +68,13 @@ def page_fixture() -> Callable[..., Page]:
     """A fixture: a page of the collector."""
 
     @pytest.fixture(name="page")
-    def page(context: BrowserContext, collector: LyingCollector) -> Page:
+    def page(context: BrowserContext, collector: ScriptedCollector) -> Page:
         return open_page(context, collector)
 
     return page
 
 
-def open_page(context: BrowserContext, collector: LyingCollector) -> Page:
+def open_page(context: BrowserContext, collector: ScriptedCollector) -> Page:
     page = context.new_page()
     page.goto(collector.address)
     return page
@@ -86,9 +86,9 @@ def start(page: Page, **options: Any) -> None:
 
 
 def finish(page: Page) -> dict[str, Any]:
-    found = page.evaluate("() => window.outcome")
-    assert isinstance(found, dict)
-    return found
+    outcome = page.evaluate("() => window.outcome")
+    assert isinstance(outcome, dict)
+    return outcome
 
 
 def report(page: Page, **options: Any) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def policy(**more: Any) -> dict[str, Any]:
 
 
 def ledger_text(page: Page) -> str | None:
-    found = page.evaluate(ON_LEDGER, None)
-    assert found is None or isinstance(found, str)
-    return found
+    text = page.evaluate(ON_LEDGER, None)
+    assert text is None or isinstance(text, str)
+    return text
 
 
 def write_ledger(page: Page, text: str) -> None:

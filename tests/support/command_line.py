@@ -30,9 +30,9 @@ class Outcome:
 
     @property
     def json(self) -> dict[str, Any]:
-        found = json.loads(self.out, parse_constant=_refuse_constant)
-        assert isinstance(found, dict)
-        return found
+        body = json.loads(self.out, parse_constant=_refuse_constant)
+        assert isinstance(body, dict)
+        return body
 
 
 def _refuse_constant(name: str) -> None:
@@ -46,7 +46,7 @@ class Command:
     def __call__(self, *arguments: object) -> Outcome:
         """Whatever happens."""
         self.capsys.readouterr()
-        code = run([str(each) for each in arguments])
+        code = run([str(word) for word in arguments])
         out, err = self.capsys.readouterr()
         return Outcome(code, out, err)
 

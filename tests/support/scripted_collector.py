@@ -1,9 +1,8 @@
-"""A collector for the client in browsers: says what a test wants, and keeps what it is sent."""
+"""A collector for tests of the browser's client: pages, scripted answers, recorded requests."""
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import unpoison
+from support.collector_protocol import (
+    Body,
+    Request,
+    campaign_answer,
+    serving_in_thread,
+    ticket_answer,
+)
 from unpoison import Plan
 
 CLIENT = Path(unpoison.__file__).parent / "collector" / "page" / "static" / "client.js"
@@ -21,28 +27,8 @@ CONTENT_SECURITY_POLICY = (
     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
-Answer = dict[str, Any]
-Lie = Callable[[Answer], object]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a browser sent."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: str
-
-    @property
-    def route(self) -> str:
-        """The last part of the path, with the method: `POST tickets`."""
-        return f"{self.method} {self.path.rsplit('/', 1)[-1]}"
-
-    @property
-    def json(self) -> Answer:
-        found: Answer = json.loads(self.body)
-        return found
+"""That of the real collector's pages: the client must work under it."""
+Lie = Callable[[Body], object]
 
 
 @dataclass(frozen=True)
@@ -55,8 +41,8 @@ class Fault:
 
 
 @dataclass
-class LyingCollector:
-    """Every campaign has the same plan; lies change an answer before it is sent."""
+class ScriptedCollector:
+    """Every campaign has the same plan; lies change an answer in place before it is sent."""
 
     plan: Plan
     access: str = "invite"
@@ -68,52 +54,32 @@ class LyingCollector:
     requests: list[Request] = field(default_factory=list)
     address: str = ""
 
-    def asked(self) -> list[str]:
-        """The routes of the protocol that were asked, in order."""
-        return [each.route for each in self.protocol()]
+    def routes(self) -> list[str]:
+        """The routes of the protocol that were requested, in order."""
+        return [request.route for request in self.protocol_requests()]
 
-    def protocol(self) -> list[Request]:
-        """The requests that are no pages."""
-        return [each for each in self.requests if each.path.startswith("/v1/")]
+    def protocol_requests(self) -> list[Request]:
+        """The requests that are not for pages."""
+        return [request for request in self.requests if request.path.startswith("/v1/")]
 
     def sent(self, route: str) -> list[Request]:
         """The requests to one route."""
-        return [each for each in self.protocol() if each.route == route]
+        return [request for request in self.protocol_requests() if request.route == route]
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Body:
         """The right answer, or the lie."""
         campaign = request.path.split("/")[3]
         if request.route == "POST tickets":
             return self._ticket(campaign, request.json["tier"])
         if request.route == "POST reports":
             return {"status": "accepted"}
-        return self._campaign(campaign)
-
-    def _campaign(self, campaign: str) -> Answer:
-        answer = {
-            "id": campaign,
-            "name": "Ride starts",
-            "state": "open",
-            "access": self.access,
-            "plan": self.plan.to_dict(),
-            "fingerprint": self.plan.fingerprint,
-            "closes_at": None,
-        }
+        answer = campaign_answer(self.plan, campaign, self.access)
         self.campaign_lie(answer)
         return answer
 
-    def _ticket(self, campaign: str, tier: int) -> Answer:
-        own = self.plan.tier_groups(tier)
-        groups = list(own) if self.plan.protocol == "baseline" else [own[self.group % len(own)]]
-        all_groups = self.plan.all_groups
-        answer: Answer = {
-            "ticket": f"ticket-for-{campaign}",
-            "campaign": campaign,
-            "fingerprint": self.plan.fingerprint,
-            "tier": tier,
-            "groups": [{"group": each, "reports": all_groups[each].reports} for each in groups],
-            "expires_at": "2036-01-31T12:00:00Z",
-        }
+    def _ticket(self, campaign: str, tier: int) -> Body:
+        group = self.group % len(self.plan.tier_groups(tier))
+        answer = ticket_answer(self.plan, campaign, tier, group, f"ticket-for-{campaign}")
         self.ticket_lie(answer)
         return answer
 
@@ -121,10 +87,10 @@ class LyingCollector:
 class _Handler(BaseHTTPRequestHandler):
     """HTTP/1.0, a connection a request: a browser silently repeats requests on kept ones."""
 
-    collector: LyingCollector
+    collector: ScriptedCollector
 
     def do_GET(self) -> None:
-        request = self._remember()
+        request = self._record()
         if request.path.startswith("/v1/"):
             self._answer(request)
         elif request.path == "/client.js":
@@ -136,14 +102,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"", "text/plain")
 
     def do_POST(self) -> None:
-        self._answer(self._remember())
+        self._answer(self._record())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Tests look at the requests, not at a log."""
 
-    def _remember(self) -> Request:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        request = Request(self.command, self.path, dict(self.headers), body)
+    def _record(self) -> Request:
+        request = Request.received(self)
         self.collector.requests.append(request)
         return request
 
@@ -172,16 +137,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(collector: LyingCollector) -> Iterator[LyingCollector]:
+def serving(collector: ScriptedCollector) -> Iterator[ScriptedCollector]:
     """The collector at an address of its own, in a thread."""
     handler = type("Handler", (_Handler,), {"collector": collector})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        collector.address = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield collector
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    collector.address = f"http://127.0.0.1:{server.server_port}"
+    with serving_in_thread(server):
+        yield collector

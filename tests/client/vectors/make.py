@@ -74,7 +74,7 @@ def draw(window: IntegerWindow, fixed: int, words: list[int]) -> tuple[int, int]
     offset, fraction = divmod(fixed, FRACTION)
     offset += words[0] // FRACTION < fraction
     limit = WORDS - WORDS % window.total
-    used = next(place for place, word in enumerate(words) if place and word < limit) + 1
+    used = next(index for index, word in enumerate(words) if index and word < limit) + 1
     return _cell(window, offset, words[used - 1] % window.total), used
 
 
@@ -136,10 +136,10 @@ def _draws(case: Case, rng: random.Random) -> Iterator[Case]:
 
 
 def _mechanisms() -> Iterator[Case]:
-    for place, epsilon in enumerate(BUDGETS):
+    for index, epsilon in enumerate(BUDGETS):
         for name in NUMERICAL:
             for turn, cells in enumerate(CELLS):
-                low, high = RANGES[(place + turn) % len(RANGES)]
+                low, high = RANGES[(index + turn) % len(RANGES)]
                 yield {**_case(name, epsilon, cells), "low": low, "high": high}
         for cells in CATEGORIES:
             yield _case(CATEGORICAL, epsilon, cells)
@@ -162,7 +162,7 @@ def make() -> Case:
             "total": str(window.total),
         }
         cases.append({**case, **numbers, "draws": list(_draws(case, rng))})
-    refused = [{**_case(*each), "low": 0.0, "high": 1.0} for each in REFUSED]
+    refused = [{**_case(*parameters), "low": 0.0, "high": 1.0} for parameters in REFUSED]
     return {"mechanisms": cases, "refused": refused}
 
 
@@ -171,7 +171,7 @@ def text_of(vectors: Case) -> str:
     cases = []
     for case in vectors["mechanisms"]:
         head = json.dumps({key: value for key, value in case.items() if key != "draws"})
-        draws = ",\n  ".join(json.dumps(each) for each in case["draws"])
+        draws = ",\n  ".join(json.dumps(draw) for draw in case["draws"])
         cases.append(f'{head[:-1]}, "draws": [\n  {draws}]}}')
     refused = json.dumps(vectors["refused"])
     return '{"mechanisms": [\n' + ",\n".join(cases) + f'\n],\n"refused": {refused}}}\n'
