@@ -27,8 +27,6 @@ from unpoison.protocols import (
 )
 from unpoison.summary.binning import Binner
 
-pytestmark = pytest.mark.usefixtures("no_cramer_rao")
-
 CLOSE = 1e-9
 NUMERICAL = ("piecewise", "piecewise-integer", "square-wave", "square-wave-integer")
 WEIGHTS = ("optimal", "paper")
@@ -600,6 +598,7 @@ def test_integer_mechanisms_are_as_good_as_continuous_ones(mechanism: str) -> No
     assert mean_square(integer.tolist()) < 3 * mean_square(continuous.tolist())
 
 
+@pytest.mark.usefixtures("no_cramer_rao")
 def test_without_an_attack_ostrich_reaches_the_floor_of_its_collection() -> None:
     ratios = []
     for seed in range(200):
