@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check docs docs-outputs bench evaluation clean
+.PHONY: demo test quick check docs docs-outputs bench evaluation clean
 
 demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 20,000 devices
 	$(BIN)/python -m unpoison.demo
 
 test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+quick: $(STAMP)  ## the tests that need no server, browser, database or long simulation
+	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not (server or browser or database or slow)'
 
 check: $(STAMP)  ## lint, format and types
 	$(BIN)/ruff check .

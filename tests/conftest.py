@@ -12,6 +12,24 @@ from support.postgres import database, postgres
 __all__ = ["database", "postgres", "unpoison"]
 
 
+NEEDS = {
+    "server": {"server", "forker", "pair"},
+    "browser": {"browser"},
+    "database": {"postgres", "database"},
+}
+"""The fixtures behind each marker, so that tests that use them need not carry it themselves."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures they use, before markers select among them."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for marker, names in NEEDS.items():
+            if fixtures & names:
+                item.add_marker(marker)
+
+
 @pytest.fixture
 def few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Base the joint method's p-values on few replicates, where a test does not look at them.

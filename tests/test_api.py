@@ -90,6 +90,7 @@ def test_every_public_error_of_the_tree_is_exported() -> None:
     assert defined <= set(unpoison.__all__)
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_with_the_package() -> None:
     heavy = "{'matplotlib', 'pandas', 'pyarrow', 'rich', 'typer'}"
     code = f"import sys, unpoison; print(sorted({heavy} & set(sys.modules)))"

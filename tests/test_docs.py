@@ -196,6 +196,7 @@ def test_every_key_of_a_plan_is_documented(plan: Plan) -> None:
         assert f"`{name}`" in CLI, f"{name} is not in docs/cli.md"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", method_names())
 def test_every_field_of_an_estimate_is_documented(method: str) -> None:
     protocol = "baseline" if method == "baseline" else "dap"

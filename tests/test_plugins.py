@@ -79,6 +79,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         registry._items = items
 
 
+@pytest.mark.slow
 def test_all_commands_know_what_a_plugin_adds(unpoison: Command) -> None:
     where = ("--plugin", "mine.py", "simulate", "--dataset", "my-dataset", "--users", "5000")
     shown = unpoison.done(*where, "--attack", "my-attack", "--methods", "my-defence", "--seed", "1")
@@ -87,6 +88,7 @@ def test_all_commands_know_what_a_plugin_adds(unpoison: Command) -> None:
     assert "my-defence (ungrouped)" in compared.out
 
 
+@pytest.mark.slow
 def test_the_runners_processes_know_it_too(unpoison: Command) -> None:
     options = ("my-experiment", "--workers", "2", "-o", "out")
     shown = unpoison.done("--plugin", "mine.py", "reproduce", *options)

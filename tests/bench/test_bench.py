@@ -166,6 +166,7 @@ def test_the_benchmark_of_ems_shows_a_difference(monkeypatch: pytest.MonkeyPatch
 # Engines
 
 
+@pytest.mark.slow
 def test_the_decoder_alone_reads_every_row_and_arrays_count_every_part(tmp_path: Path) -> None:
     path = engines.write_reports(tmp_path / "reports.parquet", 3000)
     assert engines.decode(path, workers=2) == 3000

@@ -412,6 +412,7 @@ def test_drop_invalid_is_as_if_the_rows_were_not_there(
     assert from_summary == clean
 
 
+@pytest.mark.slow
 def test_dropped_reports_add_up_over_files(unpoison: Command) -> None:
     group, value = good_reports()
     for name in ("one.csv", "two.parquet"):
@@ -425,6 +426,7 @@ def test_dropped_reports_add_up_over_files(unpoison: Command) -> None:
     assert unpoison.done(*both).json == merged
 
 
+@pytest.mark.slow
 def test_cells_of_an_integer_mechanism_are_whole_and_in_range(unpoison: Command) -> None:
     plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=1.0, low=0, high=1)
     Path("plan.json").write_text(plan.to_json())
@@ -596,6 +598,7 @@ FOREIGN: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [*FORMATS, ".summary", ".txt", ""])
 @pytest.mark.parametrize("fault", FOREIGN)
 def test_foreign_files(unpoison: Command, suffix: str, fault: str) -> None:
@@ -753,6 +756,7 @@ def test_a_fault_at_the_end_leaves_nothing(unpoison: Command, target: str) -> No
     has(unpoison.refused("perturb", "bad.csv", *PERTURB[2:-1], target), "row 2001")
 
 
+@pytest.mark.slow
 def test_outputs_of_one_run_appear_together_or_not_at_all(
     unpoison: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -800,6 +804,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert contents(Path.cwd()) == before
 
 
+@pytest.mark.slow
 def test_the_good_files_are_good(unpoison: Command) -> None:
     """What the refusals above start from is accepted as it is."""
     for arguments in (NEW_PLAN, PERTURB, SUMMARISE, ESTIMATE, MERGE, SIMULATE):

@@ -62,6 +62,7 @@ def make_reports(unpoison: Command, name: str, seed: int = 1) -> Path:
     return Path(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave", "piecewise-integer"])
 def test_the_whole_path(unpoison: Command, suffix: str, mechanism: str) -> None:
@@ -83,6 +84,7 @@ def test_the_whole_path(unpoison: Command, suffix: str, mechanism: str) -> None:
     assert answer["mean"] == estimate(Summary.load("week.summary")).mean
 
 
+@pytest.mark.slow
 def test_csv_and_parquet_say_the_same(unpoison: Command) -> None:
     answers = []
     for suffix in FORMATS:
@@ -133,6 +135,7 @@ def test_a_baseline_plan_is_estimated_by_the_baseline(unpoison: Command) -> None
     assert [group["reports"] for group in answer["groups"]] == [USERS, USERS]
 
 
+@pytest.mark.slow
 def test_text_says_what_json_says(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
     answer = unpoison.done("estimate", reports, "-p", "plan.json", "--json").json
@@ -262,6 +265,7 @@ def untimed(scores: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**score, "seconds": None} for score in scores]
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_simulate_exactly(unpoison: Command) -> None:
     answers, written = [], []
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
@@ -293,6 +297,7 @@ def test_simulated_reports_and_summary_are_one_collection(
     assert written.total_users == 3000
 
 
+@pytest.mark.slow
 def test_simulate_json_is_the_contract(unpoison: Command) -> None:
     facts = unpoison.done(
         *("simulate", "-n", "5000", "-e", "1", "--min-epsilon", "0.25", "--trials", 3, "--json"),
@@ -314,6 +319,7 @@ def test_simulate_json_is_the_contract(unpoison: Command) -> None:
         assert score["mse_over_floor"] * facts["floor"] >= score["bias"] ** 2 * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_simulate_on_a_plan_and_on_values_of_ones_own(unpoison: Command) -> None:
     Path("base.json").write_text(
         Plan.new(protocol="baseline", low=0, high=86_400, min_epsilon=0.25).to_json()
@@ -333,6 +339,7 @@ def test_simulate_on_a_plan_and_on_values_of_ones_own(unpoison: Command) -> None
 PICTURES = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-", ".PNG": b"\x89PNG\r\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_plot_writes_a_picture(unpoison: Command, suffix: str) -> None:
     reports = make_reports(unpoison, "reports.parquet")
@@ -344,6 +351,7 @@ def test_plot_writes_a_picture(unpoison: Command, suffix: str) -> None:
     assert Path(f"fit{suffix}").read_bytes().startswith(PICTURES[suffix])
 
 
+@pytest.mark.slow
 def test_options_reach_the_estimator(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
     common = ("estimate", reports, "-p", "plan.json", "--json")
@@ -401,6 +409,7 @@ def test_plan_shows_expands_and_round_trips(unpoison: Command) -> None:
     assert again == full
 
 
+@pytest.mark.slow
 def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.csv")
     text = reports.read_text().replace('"', "").replace("\n", "\r\n")
@@ -432,6 +441,7 @@ def test_help_lists_every_command(unpoison: Command) -> None:
     assert "Placeholder" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PATH)
 def test_the_example_in_help_runs(unpoison: Command, command: str) -> None:
     """In a folder that has the files that the examples name."""
@@ -454,6 +464,7 @@ def as_process(*arguments: object, **options: Any) -> subprocess.CompletedProces
     return subprocess.run(words, capture_output=True, text=True, check=False, **options)
 
 
+@pytest.mark.slow
 def test_as_a_process(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
     arguments = ("estimate", reports, "-p", "plan.json", "--method", "emf", "--json")
@@ -478,6 +489,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [["-m", "unpoison"], ["-c", UNFLUSHED]], ids=["at once", "late"])
 def test_a_reader_who_leaves_early_is_no_fault(start: list[str]) -> None:
     """Whether it shows at the first line or only when the last one is flushed."""
@@ -502,6 +514,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_by_a_process_that_is_stopped() -> None:
     before = contents(Path.cwd())
     arguments = ("perturb", "values.csv", "-c", "seconds", "-p", "plan.json", "-o", "r.csv")
@@ -531,6 +544,7 @@ BARS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "labels"), BARS.items(), ids=lambda words: words[0])
 def test_a_bar_on_a_terminal_and_nowhere_else(
     unpoison: Command,
@@ -550,6 +564,7 @@ def test_a_bar_on_a_terminal_and_nowhere_else(
         assert label in terminal.getvalue()
 
 
+@pytest.mark.slow
 def test_a_bar_reaches_its_end(unpoison: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     make_reports(unpoison, "reports.csv")
     for arguments in BARS:

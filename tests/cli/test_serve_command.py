@@ -112,6 +112,7 @@ def test_a_file_of_another_program_is_left_alone(unpoison: Command) -> None:
     assert "as a database" in unpoison.refused("serve", "--database", "text.db")
 
 
+@pytest.mark.server
 def test_what_is_stored_is_for_its_owner_alone(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as server:
         server.create_campaign()
@@ -180,6 +181,7 @@ def test_keys_of_another_server_are_never_replaced(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_the_first_start_prints_a_token_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unpoison", "serve", "--port", "0"]
     tokens = []
@@ -205,11 +207,13 @@ def answers(url: str) -> bool:
         return False
 
 
+@pytest.mark.server
 def test_a_port_that_is_taken_is_told(tmp_path: Path, unpoison: Command) -> None:
     with in_process_collector(tmp_path) as server:
         assert "must be free" in unpoison.refused("serve", "--port", server.port)
 
 
+@pytest.mark.server
 def test_health_metrics_and_description(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as server:
         assert server.request("GET", "/healthz").json == {"status": "ok"}
@@ -232,6 +236,7 @@ def test_health_metrics_and_description(tmp_path: Path) -> None:
         assert "ErrorBody" in description["components"]["schemas"]
 
 
+@pytest.mark.server
 def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
     token = "t0ken" * 12
     environment = {"UNPOISON_COLLECTOR_LOG_LEVEL": "debug"}
@@ -258,6 +263,7 @@ def test_logs_are_json_and_tell_no_secrets(tmp_path: Path) -> None:
     assert not any(str(secret) in text for secret in secrets)
 
 
+@pytest.mark.server
 def test_metrics_are_what_prometheus_expects(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as server:
         answer = server.request("GET", "/metrics")

@@ -49,6 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # The whole path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("mechanism", ["k-rr", "k-rr-integer"])
 def test_the_whole_path_of_categories(unpoison: Command, suffix: str, mechanism: str) -> None:
@@ -85,6 +86,7 @@ def test_the_whole_path_of_categories(unpoison: Command, suffix: str, mechanism:
     assert "mean" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["square-wave", "piecewise-integer"])
 def test_the_whole_path_of_a_distribution(unpoison: Command, mechanism: str) -> None:
     unpoison.done(
@@ -132,6 +134,7 @@ def test_rivals_of_categories_have_no_attackers_to_show(unpoison: Command) -> No
     assert "herbal tea" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -159,6 +162,7 @@ def test_a_picture_is_drawn(unpoison: Command, arguments: tuple[Any, ...]) -> No
     assert "<svg" in text
 
 
+@pytest.mark.slow
 def test_a_picture_of_more_categories_than_names_fit(unpoison: Command) -> None:
     names = [f"c{number}" for number in range(150)]
     Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=names).save("many.json")
@@ -184,6 +188,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attack", "located"), ATTACKS)
 def test_categories_are_simulated_with_every_attack(
     unpoison: Command, attack: str, located: float
@@ -292,6 +297,7 @@ def test_a_baseline_plan_of_categories_is_simulated(unpoison: Command) -> None:
     assert facts["methods"][1]["located"] == 1
 
 
+@pytest.mark.slow
 def test_a_simulated_distribution_has_its_distance_from_the_truth(unpoison: Command) -> None:
     drawn = ("simulate", "-d", "beta-2-5", "-n", 20_000, "-m", "square-wave", "--seed", 1)
     arguments = (*drawn, "--min-epsilon", 0.25, "--methods", "emf*,ostrich")
@@ -313,6 +319,7 @@ def test_a_simulated_distribution_has_its_distance_from_the_truth(unpoison: Comm
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -402,6 +402,7 @@ KEY_PATHS: list[tuple[str, ...]] = [
 KEY_PATHS += [("plan", key) for key in PLAN.to_dict()]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(keys=st.sampled_from(KEY_PATHS), lie=JSON)
 def test_whatever_a_member_is_replaced_by_gives_the_one_error(
@@ -793,6 +794,7 @@ def fits(cells: list[int], plan: Plan, group: int, encoded: float) -> bool:
     return bool(stats.chisquare(counts, len(cells) * chances / chances.sum()).pvalue > 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [20_000.0, 1e9])
 def test_cells_are_distributed_as_the_mechanism_says(value: float) -> None:
     transport = HonestCollector(PLAN, group=0)
@@ -804,6 +806,7 @@ def test_cells_are_distributed_as_the_mechanism_says(value: float) -> None:
     assert not fits(cells, PLAN, 0, 86400.0 - POLICY.encode(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [PLAN, KINDS], ids=["numbers", "categories"])
 def test_each_groups_cells_are_drawn_at_its_own_budget(plan: Plan) -> None:
     count = 4000

@@ -90,6 +90,7 @@ def test_enrolling_again_keeps_secret_and_tier() -> None:
         assert ledger.enrol("https://else.example", "k3v9", "f00", 0).device != first.device
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.fractions(Fraction(1, 10**9), 3, max_denominator=10**9), max_size=8))
 def test_the_total_is_exact(budgets: list[Fraction]) -> None:
@@ -163,6 +164,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(("when", "spent"), [("before", 0), ("after", 1)])
 def test_a_killed_process_leaves_all_of_a_draw_or_nothing(

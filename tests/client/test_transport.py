@@ -364,6 +364,7 @@ def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
     assert next(sent) < 4 * MAX_RESPONSE_BYTES // 2**16
 
 
+@pytest.mark.slow
 def test_endless_continuations_end() -> None:
     def go_on(peer: socket.socket) -> None:
         for _ in range(4 * MAX_RESPONSE_BYTES // 2500):

@@ -47,6 +47,7 @@ def input_of(case: dict[str, Any], value: float | str) -> float:
     return plan.normalise_one(float(value))
 
 
+@pytest.mark.slow
 def test_the_file_is_what_the_script_writes() -> None:
     assert FILE.read_text(encoding="utf-8") == text_of(make())
 
@@ -72,6 +73,7 @@ def test_python_draws_the_cells_from_the_words() -> None:
         assert tape.used == draw["used"]
 
 
+@pytest.mark.slow
 def test_python_perturbs_to_the_same_cells() -> None:
     for case, draw in DRAWS:
         mechanism = plan_of(case).group_mechanisms[0]

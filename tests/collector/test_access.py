@@ -138,6 +138,7 @@ def test_with_the_token_there_is_no_such_refusal(server: InProcessCollector, rou
     assert reply.status not in (401, 403, 404, 422), reply
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("public", [False, True])
 def test_a_public_collector_lets_all_read_and_nobody_else_write(
     tmp_path: Path, public: bool
@@ -162,6 +163,7 @@ def test_the_description_says_what_needs_a_token() -> None:
         assert "security" not in paths[path][method], path
 
 
+@pytest.mark.server
 def test_a_token_can_be_taken_away(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, **NO_RATE_LIMITS) as server:
         assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
@@ -198,6 +200,7 @@ def test_a_token_is_compared_with_every_hash_whichever_it_is(
         assert compared == [(hashed(token), each) for each in hashes]
 
 
+@pytest.mark.server
 def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
     settings = {"operator_token": secrets.token_hex(32), **NO_RATE_LIMITS}
     with in_process_collector(tmp_path, **settings) as server:

@@ -284,6 +284,7 @@ def test_status_is_sent_only_when_it_has_changed(server: InProcessCollector) -> 
     eventually(lambda: server.request("GET", path, token=server.token, headers=same).status == 200)
 
 
+@pytest.mark.server
 def test_a_summary_is_no_secret_of_a_public_collector(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, public=True) as server:
         campaign = server.create_campaign()

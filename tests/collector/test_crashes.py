@@ -110,6 +110,7 @@ def test_kill_during_the_first_start_leaves_a_database_that_the_next_one_can_use
         server.kill()
 
 
+@pytest.mark.server
 def test_an_estimate_that_is_killed_can_be_asked_for_again(tmp_path: Path, random: Random) -> None:
     with in_process_collector(tmp_path) as server:
         fleet = DeviceFleet(server.create_campaign(), random, most=50)
@@ -227,6 +228,7 @@ def locked(server: InProcessCollector) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
+@pytest.mark.server
 def test_sqlite_is_locked_for_too_long_and_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +248,7 @@ def test_sqlite_is_locked_for_too_long_and_let_go(
         eventually(lambda: campaign.status()["submissions"] == 1)
 
 
+@pytest.mark.server
 def test_sqlite_is_locked_for_a_moment_and_nobody_notices(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as server, ThreadPoolExecutor(1) as thread:
         campaign = server.create_campaign()
@@ -260,6 +263,7 @@ def test_sqlite_is_locked_for_a_moment_and_nobody_notices(tmp_path: Path) -> Non
 # The disk is full.
 
 
+@pytest.mark.server
 def test_a_full_database_takes_nothing_in_part_and_goes_on_when_there_is_room(
     tmp_path: Path, random: Random
 ) -> None:

@@ -15,6 +15,7 @@ from support.waiting import eventually
 from unpoison.collector.storage import writer
 
 
+@pytest.mark.server
 def test_a_database_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def report_command(line: Line, campaign: RunningCampaign, ledger: Path) -> list[
     return ["report", *words, "--invite", campaign.invite(), "--ledger", str(ledger)]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("cut", "delivers"),
     [("/reports", True), ("/reports", False), ("/tickets", True)],

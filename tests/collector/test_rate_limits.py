@@ -109,6 +109,7 @@ def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(
     waits(enrol(campaign, "198.51.100.3, 192.0.2.1"), HOUR // 3)
 
 
+@pytest.mark.server
 def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, enrolments_per_hour=2) as server:
         server.clock.stopped_at = START

@@ -132,6 +132,7 @@ def is_open(wire: socket.socket) -> bool:
     return False
 
 
+@pytest.mark.server
 def test_slow_senders_do_not_slow_others(tmp_path: Path) -> None:
     """A request is answered while the slow ones are still waited for."""
     patient = {**NO_RATE_LIMITS, "request_seconds": 2 * HANG_SECONDS}

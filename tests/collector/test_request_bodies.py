@@ -239,6 +239,7 @@ def test_large_bodies_share_one_room_and_small_ones_always_fit(
     assert server.post(path, large).json == {"results": []}
 
 
+@pytest.mark.server
 def test_too_many_requests_at_once_are_told_to_come_back(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, connections=3, **NO_RATE_LIMITS) as server:
         campaign = server.create_campaign()

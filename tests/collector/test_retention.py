@@ -84,6 +84,7 @@ def test_old_values_are_gone_and_everything_else_stays(server: InProcessCollecto
     assert server.operator.download(f"{campaign.path}/summary") == later
 
 
+@pytest.mark.server
 def test_with_no_days_at_all_values_go_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

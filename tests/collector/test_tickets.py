@@ -244,6 +244,7 @@ def moved(campaign: RunningCampaign, server: InProcessCollector) -> RunningCampa
     return RunningCampaign(server, campaign.id, campaign.plan)
 
 
+@pytest.mark.server
 def test_old_tickets_are_believed_after_a_rotation_but_not_once_their_key_is_forgotten(
     tmp_path: Path,
 ) -> None:
@@ -270,6 +271,7 @@ def test_old_tickets_are_believed_after_a_rotation_but_not_once_their_key_is_for
         assert stored_counts(campaign).submissions == 2
 
 
+@pytest.mark.server
 def test_a_ticket_outlives_its_server(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as first:
         campaign = first.create_campaign()

@@ -130,6 +130,7 @@ def test_text_comes_back_as_it_was_given(server: InProcessCollector) -> None:
     assert (found["name"], found["plan"]["categories"]) == (name, plan["categories"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--check"], ["--new-token"]])
 def test_a_database_that_is_not_there_is_told_in_one_line(
     tmp_path: Path, unpoison: Command, monkeypatch: pytest.MonkeyPatch, words: list[str]

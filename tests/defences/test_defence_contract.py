@@ -53,6 +53,7 @@ def test_the_example_of_a_defence_is_of_its_class(name: str) -> None:
     assert type(example(name)) is defences[name]
 
 
+@pytest.mark.slow
 @every_defence
 @every_mechanism
 @pytest.mark.parametrize("attack", ["none", "uniform:R/2,R", "point:L"])
@@ -79,6 +80,7 @@ def test_a_defence_answers_in_natural_units(name: str, mechanism: str) -> None:
     assert example(name).estimate(same_reports, name).mean / 1000 == pytest.approx(share)
 
 
+@pytest.mark.slow
 @every_defence
 @every_mechanism
 def test_the_order_of_merging_does_not_change_the_answer(name: str, mechanism: str) -> None:
@@ -103,6 +105,7 @@ def test_a_defence_is_a_method_by_its_name(name: str) -> None:
     assert estimate(summary, method=name, **options) == example(name).estimate(summary, name)
 
 
+@pytest.mark.slow
 @every_defence
 def test_a_defence_says_whether_its_collection_was_grouped(name: str) -> None:
     ungrouped = plan("piecewise", 2.0, 2.0)

@@ -75,6 +75,7 @@ def test_quantiles_of_counts_are_those_of_numpy(counts: list[int], share: float)
 # Isolation forest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contamination", ["auto", 0.01])
 def test_a_forest_drops_far_outliers(contamination: float | str) -> None:
     values = np.append(np.linspace(-4, 4, 81), [40.0, 41.0])
@@ -88,6 +89,7 @@ def agreement(some: list[np.ndarray], others: list[np.ndarray]) -> float:
     return float(np.mean([a == b for a in some for b in others if a is not b]))
 
 
+@pytest.mark.slow
 def test_a_forest_agrees_with_those_that_see_every_report_as_they_do_among_themselves() -> None:
     from sklearn.ensemble import IsolationForest as Kind
 

@@ -83,6 +83,7 @@ def awkward() -> tuple[IntArray, FloatArray]:
     return np.concatenate(groups), np.concatenate(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "awkward"])
 def test_every_engine_gives_what_the_kernel_gives(
     engine: Engine, kind: str, tmp_path: Path
@@ -110,6 +111,7 @@ def test_the_kernel_puts_awkward_values_where_exact_arithmetic_does() -> None:
     assert list(found.sums) == exact
 
 
+@pytest.mark.slow
 def test_many_reports_are_counted_by_the_compiled_loop(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def slow_count(job: Job, part: Part) -> Counted:
     return count(job, part)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_the_middle_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +203,7 @@ def damaged(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_bad_files_among_good_ones_are_named_and_nothing_of_them_is_counted(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -249,6 +253,7 @@ def test_without_the_extra_dask_is_asked_for(monkeypatch: pytest.MonkeyPatch) ->
         list(DaskEngine().run(Job(PLAN), []))
 
 
+@pytest.mark.slow
 def test_the_command_line_counts_with_a_cluster_that_is_there(unpoison: Command) -> None:
     path = write(Path("day.parquet").resolve(), *reports())
     PLAN.save("plan.json")
@@ -277,6 +282,7 @@ def test_bad_files_on_the_command_line(unpoison: Command) -> None:
     assert "2 files left out, 1 counted" in unpoison.done(*every, "--skip-bad-files").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "fault"),
     [

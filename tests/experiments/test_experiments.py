@@ -55,10 +55,12 @@ def means(cell: Cell) -> list[tuple[str, float]]:
     return [(row["method"], row["mean"]) for row in cell.run()]
 
 
+@pytest.mark.slow
 def test_a_cell_gives_the_same_rows_every_time() -> None:
     assert means(SMALL) == means(SMALL)
 
 
+@pytest.mark.slow
 def test_more_methods_and_more_trials_leave_the_collections_as_they_are() -> None:
     more = replace(SMALL, methods=("emf", "ostrich"), trials=3)
     found = [row for row in means(more) if row[0] == "ostrich"]
@@ -85,6 +87,7 @@ def test_every_field_of_a_cell_is_in_its_name(changed: dict[str, object]) -> Non
     assert replace(SMALL, **changed).key != SMALL.key  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_counts_drawn_directly_are_as_good() -> None:
     drawn = replace(SMALL, users=20_000, fast=True)
     errors = [abs(row["mean"] - row["truth"]) for row in drawn.run()]
@@ -108,6 +111,7 @@ def test_another_version_does_everything_again(monkeypatch: pytest.MonkeyPatch) 
     assert SMALL.key != before
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [replace(SMALL, gamma=gamma) for gamma in (0.1, 0.2)]
     first = run_cells([SMALL, others[0]], tmp_path, workers=1)
@@ -126,6 +130,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert table.slice(0, first.num_rows).equals(first)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [SMALL, replace(SMALL, gamma=0.1), replace(SMALL, gamma=0.2)]
     whole = run_cells(cells, tmp_path / "whole", workers=1)
@@ -152,6 +157,7 @@ def test_errors_are_on_the_mechanisms_own_domain() -> None:
     assert {row["unit"] for row in CATEGORIES.run()} == {1.0}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unpoison", "reproduce", "fig-mse", "-o", str(tmp_path)]
     # Whoever tests in the background of a shell has interrupts ignored, and so would the process.
@@ -184,6 +190,7 @@ def _alive(group: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_gives(tmp_path: Path) -> None:
     cells = [SMALL, CATEGORIES]
     one = run_cells(cells, tmp_path / "one", workers=1)
@@ -255,6 +262,7 @@ def test_a_method_without_the_parameter_counts_at_every_place() -> None:
     assert panel.floors(rows) == {0.1: 0.5, 0.5: 0.5}
 
 
+@pytest.mark.slow
 def test_a_figure_draws_every_line_and_the_floor() -> None:
     figure = draw("title", [Panel("MSE", "squared_error", floor=True)] * 5, ROWS)
     assert len(figure.axes) == 5
@@ -321,6 +329,7 @@ def test_cells_that_draw_counts_directly_do_so_without_being_told() -> None:
     assert [cell.trials for cell in adjusted_cells([slow, fast], True, 3)] == [3, 3]
 
 
+@pytest.mark.slow
 def test_reproduce_writes_rows_tables_and_a_picture(
     unpoison: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

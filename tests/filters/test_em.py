@@ -119,6 +119,7 @@ def test_smoothed_em_equals_the_plain_one(kind: tuple[str, float, int]) -> None:
     assert_same(found, plain.ems(group.buckets, group.counts), CLOSE)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(len(GROUPS))), st.integers(1, len(GROUPS)))
 def test_an_answer_does_not_depend_on_its_company(order: list[int], size: int) -> None:
@@ -185,6 +186,7 @@ def test_the_likelihood_of_emf_star_never_falls_once_the_total_is_imposed(
     assert_never_falls(run_for(group.emf_star(np.array(support), gamma), 60).likelihoods[1:])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(counts_of_any_kind, st.sampled_from([0.1, 0.5, 1.0, 3.0]), st.floats(0.01, 0.6))
 def test_the_likelihood_of_cemf_star_never_falls_once_the_total_is_imposed(

@@ -66,6 +66,7 @@ def probed(run: Simulation, rule: str) -> Probe:
 # Theorem 2: O'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "byzantine_fraction"),
     [

@@ -36,7 +36,7 @@ from unpoison.filters.joint.support import (
 from unpoison.simulation.population import Population
 from unpoison.types import BoolArray, FloatArray, IntArray
 
-pytestmark = pytest.mark.usefixtures("no_cramer_rao")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.125, low=0, high=1)
 USERS = 50_000

@@ -101,6 +101,7 @@ def check_sums(counts: JointCounts, found: Fit) -> None:
     assert (found.poison[~found.model.places] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
 def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None:
     """With so few users that the shares of groups are not tied to one another."""
@@ -119,6 +120,7 @@ def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None
         assert np.allclose(shares, found.shares, atol=0.003)
 
 
+@pytest.mark.slow
 def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
     counts = drawn(attack="uniform:7C/8,C")
     tied = replace(counts, users=TOGETHER * counts.users)
@@ -131,6 +133,7 @@ def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
     assert abs((honest - found.honest) @ counts.values) < 0.25 * found.deviation(counts.values)
 
 
+@pytest.mark.slow
 def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
     counts = drawn(plan, "uniform:7C/8,C")
@@ -235,6 +238,7 @@ AWKWARD: dict[str, Callable[[], JointCounts]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
 def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
@@ -283,6 +287,7 @@ def test_noise_over_the_whole_domain_explains_no_less_than_nobody() -> None:
     assert fits["even"].deviance < fits["nobody"].deviance + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "attack", "kind"),
     [
@@ -309,6 +314,7 @@ def test_standard_errors_are_what_repeated_collections_show(
         assert 0.4 * np.mean(share_told) < np.std(shares) < 1.25 * np.mean(share_told)
 
 
+@pytest.mark.slow
 def test_the_deviance_of_a_true_model_has_its_degrees_of_freedom_on_average() -> None:
     found = [
         fit(counts, models(counts)["alike"])

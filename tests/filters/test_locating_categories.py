@@ -108,6 +108,7 @@ def convex_optimum(
     return cost(best) - saturated, float((-slope(best)).max() - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [2, 3, 5, 8])
 @pytest.mark.parametrize("epsilon", [0.001, 0.0625, 0.5, 2.0, 8.0])
 def test_the_deviance_is_that_of_a_general_convex_solver(cells: int, epsilon: float) -> None:
@@ -147,6 +148,7 @@ counts_of_categories = st.lists(st.integers(0, 500), min_size=2, max_size=9).fil
 budgets = st.sampled_from([0.001, 0.0625, 0.5, 1.0, 4.0, 16.0])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(counts_of_categories, budgets, st.sampled_from([1, 10**6]), st.data())
 def test_a_larger_support_never_explains_less(
@@ -362,6 +364,7 @@ def test_few_reports_a_category_raise_no_alarm(cells: int, reports: int) -> None
     assert sum(alarms) <= 1
 
 
+@pytest.mark.slow
 def test_few_reports_a_category_do_not_make_the_wrong_ones_suspicious() -> None:
     rng, part = np.random.default_rng(5), response(0.0625, 1000)
     chances = probabilities(part, np.full(1000, 1 / 1000), 0.3, 17)
@@ -369,6 +372,7 @@ def test_few_reports_a_category_do_not_make_the_wrong_ones_suspicious() -> None:
     assert found.count((17,)) == 8
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(counts_of_categories, budgets, st.sampled_from(RULES), st.sampled_from([1, 100]))
 def test_no_found_category_can_be_left_out(
@@ -384,6 +388,7 @@ def test_no_found_category_can_be_left_out(
     assert set(np.flatnonzero(found.solution.poison)) <= set(found.categories)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(counts_of_categories, budgets, st.sampled_from([1, 100]))
 def test_no_smaller_set_explains_the_counts(counts: list[int], epsilon: float, times: int) -> None:
@@ -443,6 +448,7 @@ def plainly_chosen(
     return found
 
 
+@pytest.mark.slow
 @every_rule
 def test_places_that_several_categories_could_have_are_filled_by_the_rule(rule: str) -> None:
     rng, part, sizes = np.random.default_rng(4), response(1.0, 6), []

@@ -41,6 +41,7 @@ def test_counts_follow_the_probabilities_of_cells(name: str, epsilon: float) -> 
     assert p_value(counts, numbers @ part.cell_probabilities(values, part.grid())) > ALMOST_NEVER
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_counts_vary_as_those_of_single_reports_do(name: str) -> None:
     part, values = make(name, 1.0, 40), some_values(name, 1.0)
@@ -118,6 +119,7 @@ def answers(fast: bool, mechanism: str, trials: int) -> list[Estimate]:
     return [estimates(run.summary, ["ostrich"])["ostrich"] for run in runs]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_cramer_rao")
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave", "piecewise-integer", "k-rr"])
 def test_estimates_are_distributed_alike(mechanism: str) -> None:

@@ -144,6 +144,7 @@ def test_unequal_groups_have_their_shares(weights: list[int]) -> None:
         assert abs(count - users * share) < 5 * math.sqrt(users * share * (1 - share))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [[6, 4], [7, 3], [1, 1, 8], [1, 1, 1]])
 def test_a_device_that_asks_alone_is_in_a_group_with_the_probability_of_its_share(
     weights: list[int],

@@ -85,6 +85,7 @@ def test_new_takes_the_keys_of_the_short_form() -> None:
     assert Plan.new(low=0, high=10) == Plan.from_dict(SHORT)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(plan=plans())
 def test_json_brings_back_an_equal_plan(plan: Plan) -> None:
@@ -211,6 +212,7 @@ def test_the_two_budgets_of_the_baseline_add_up_to_epsilon(pair: tuple[float, fl
     assert (large.reports, last.reports) == (1, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(number=st.fractions(Fraction(1, 10**6), 16))
 def test_a_decimal_is_never_above_the_fraction_that_it_stands_for(number: Fraction) -> None:

@@ -29,6 +29,8 @@ from unpoison.planner.reference import SHAPES
 from unpoison.simulation.theory import utility_max
 from unpoison.simulation.trials import ungrouped
 
+pytestmark = pytest.mark.slow
+
 DRINKS = ["tea", "milk", "water"]
 NUMBERS: dict[str, Any] = {"low": 0, "high": 10}
 SETTING = Setting(10_000, tolerate=0.25)

@@ -38,6 +38,7 @@ def collections(name: str) -> list[Simulation]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_what_an_estimate_is_does_not_depend_on_its_company(name: str) -> None:
     runs = collections(name)
@@ -48,6 +49,7 @@ def test_what_an_estimate_is_does_not_depend_on_its_company(name: str) -> None:
             assert found[scheme].to_json() == alone[scheme].to_json()
 
 
+@pytest.mark.slow
 def test_distributions_are_the_same_together() -> None:
     runs = collections("square-wave")
     asked = Statistic.of(runs[0].summary.plan, "distribution")
@@ -56,6 +58,7 @@ def test_distributions_are_the_same_together() -> None:
     assert together[-1]["emf"].to_json() == alone.to_json()
 
 
+@pytest.mark.slow
 def test_trials_that_share_their_work_find_what_each_finds() -> None:
     plan, values = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1), np.full(3000, 0.25)
 

@@ -265,6 +265,7 @@ def uneven() -> Summary:
     return counted(plan, [group_counts(plan, t, honest, poison, 300_000, rng) for t in range(3)])
 
 
+@pytest.mark.slow
 def test_cemf_star_leaves_out_categories_with_little_poison_and_keeps_the_total() -> None:
     summary = uneven()
     star, concentrated = (analysed(summary, suppression=1.0) for _ in range(2))
@@ -407,6 +408,7 @@ def simulated(mechanism: str, attack: str) -> Simulation:
     return simulate(plan, drinks, attack, 0.25, np.random.default_rng(2))
 
 
+@pytest.mark.slow
 @every_mechanism
 @pytest.mark.parametrize(
     ("attack", "poisoned"),
@@ -442,6 +444,7 @@ def test_a_simulation_knows_frequencies_and_targets(
 # Trusting everybody
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "min_epsilon", "cells", "users"),
     [

@@ -22,7 +22,7 @@ from unpoison.protocols.joint import estimate_of_analyses
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.simulation.population import Population
 
-pytestmark = pytest.mark.usefixtures("no_cramer_rao")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
 USERS = 20_000
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=100)

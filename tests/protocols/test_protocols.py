@@ -66,6 +66,7 @@ def collection(
 # The whole of DAP against the plain one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", NUMERICAL)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -444,6 +445,7 @@ def test_a_star_is_accepted_in_the_name_of_a_method(alias: str, name: str) -> No
     assert estimate(summary, method=alias) == estimate(summary, method=name)
 
 
+@pytest.mark.slow
 def test_there_is_a_default_for_either_protocol() -> None:
     for summary in (collection().summary, baseline().summary):
         assert estimate(summary).method == default_method(summary.plan)
@@ -491,6 +493,7 @@ def test_an_estimate_survives_its_json_form(method: str) -> None:
     assert "\n" not in found.to_json()
 
 
+@pytest.mark.slow
 def test_the_estimate_of_a_baseline_and_of_tiers_survive_their_json_form() -> None:
     for summary in (baseline().summary, tiered()[0].summary):
         found = estimate(summary)
@@ -573,6 +576,7 @@ def mean_square(ratios: list[float]) -> float:
     return float(np.mean(np.square(ratios)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", NUMERICAL)
 def test_emf_star_is_far_nearer_to_the_floor_than_ostrich(mechanism: str) -> None:
     ours = mean_square(errors("emf-star", mechanism, 4))
@@ -582,12 +586,14 @@ def test_emf_star_is_far_nearer_to_the_floor_than_ostrich(mechanism: str) -> Non
     assert ours < 200
 
 
+@pytest.mark.slow
 def test_imposing_the_probed_fraction_beats_plain_emf() -> None:
     assert mean_square(errors("emf-star", "piecewise", 4)) < mean_square(
         errors("emf", "piecewise", 4)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave"])
 def test_integer_mechanisms_are_as_good_as_continuous_ones(mechanism: str) -> None:
     trials = 10
@@ -598,6 +604,7 @@ def test_integer_mechanisms_are_as_good_as_continuous_ones(mechanism: str) -> No
     assert mean_square(integer.tolist()) < 3 * mean_square(continuous.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_cramer_rao")
 def test_without_an_attack_ostrich_reaches_the_floor_of_its_collection() -> None:
     ratios = []
@@ -608,6 +615,7 @@ def test_without_an_attack_ostrich_reaches_the_floor_of_its_collection() -> None
     assert abs(np.mean(ratios) - 1) < 5 * math.sqrt(2 / len(ratios))
 
 
+@pytest.mark.slow
 def test_a_tier_without_users_is_left_out() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, tiers=[{"epsilon": 0.5}])
     values = np.random.default_rng(1).beta(2, 5, 20_000)

@@ -88,6 +88,7 @@ def test_attackers_who_behave_in_the_probing_group_are_noticed() -> None:
     assert answer.fit["agreement_p_value"] < 1e-6
 
 
+@pytest.mark.slow
 def test_honest_groups_agree() -> None:
     p_values = [
         estimate(

@@ -110,6 +110,7 @@ def test_a_name_that_is_nearly_the_same_is_unknown(
         numbers(NAMES, CONTAINERS[container](["tea", near]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=30), st.data())
 def test_all_containers_agree_on_any_text(names: list[str], data: st.DataObject) -> None:
@@ -273,6 +274,7 @@ def test_a_row_of_another_length_is_an_unknown_category(arrow_rows: int) -> None
 # On devices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["['tea']", "np.array(['tea', 'milk'])", "np.array([7])"])
 def test_few_values_are_perturbed_without_pyarrow(values: str) -> None:
     code = (

@@ -187,6 +187,7 @@ def test_a_name_may_be_asked_for_twice() -> None:
         assert batch.columns["x"].tolist() == [1.0, 2.0]
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(1, 300),
     bad=st.integers(0, 299),
@@ -243,6 +244,7 @@ def write_reports(path: Path, rows: int) -> None:
     write_table(path, columns, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "rows"), [(".parquet", 1_000_000), (".csv", 400_000)])
 def test_memory_does_not_grow_with_the_file(
     monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int
@@ -270,6 +272,7 @@ def test_arrow_does_not_hold_a_whole_row_group() -> None:
     assert max(held) < Path("x.parquet").stat().st_size / 2
 
 
+@pytest.mark.slow
 def test_perturbing_does_not_hold_all_reports() -> None:
     Path("plan.json").write_text(PLAN.to_json())
     arguments = ["perturb", "values.parquet", "-c", "x", "-p", "plan.json", "-o", "r.parquet"]
@@ -472,6 +475,7 @@ def test_files_and_memory_give_the_same_summary(suffix: str) -> None:
     assert summarise([str(path)], PLAN) == summarise(reports, PLAN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave-integer"])
 @pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
 def test_a_seed_gives_the_same_reports_in_any_batches(

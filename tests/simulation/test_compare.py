@@ -53,6 +53,7 @@ def test_the_oracle_of_categories_has_frequencies() -> None:
     assert found["a"] == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_cramer_rao")
 def test_the_oracle_reaches_the_floor() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
@@ -105,6 +106,7 @@ def test_wrong_parameters_are_refused(method: str, said: str) -> None:
         find_method(method)
 
 
+@pytest.mark.slow
 def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", *RUN, "--plot", "all.png", "--json").json
     grouped = [each["method"] for each in facts["methods"] if each["collection"] == "grouped"]

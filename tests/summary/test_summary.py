@@ -66,6 +66,7 @@ def mixed_reports(plan: Plan, rows: int = 3000) -> tuple[NDArray[Any], NDArray[A
     return group, np.clip(value, low[group], high[group])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("name", LOOPS)
 @every_plan
@@ -156,6 +157,7 @@ def slow_sums(plan: Plan, group: IntArray, value: FloatArray) -> tuple[int, ...]
 # Merging
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(one=summaries(), two=summaries(), three=summaries())
 def test_merging_is_associative_and_commutative_to_the_bit(
@@ -235,6 +237,7 @@ def test_a_summary_cannot_be_changed() -> None:
 # File form
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(summary=st.one_of([summaries(plan) for plan in PLANS]))
 def test_the_file_form_brings_back_an_equal_summary(summary: Summary) -> None:
@@ -383,6 +386,7 @@ def test_sums_are_those_of_whole_numbers(plan: Plan) -> None:
     assert binned(plan, group, value).sums == slow_sums(plan, group, value)
 
 
+@pytest.mark.slow
 @every_plan
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 3 * BLOCK), max_size=4))
@@ -396,6 +400,7 @@ def test_order_and_chunks_change_nothing(plan: Plan, seed: int, cuts: list[int])
     assert binner.summary() == whole
 
 
+@pytest.mark.slow
 def test_sums_stay_exact_where_a_block_of_floats_would_overflow() -> None:
     """At a tiny ε reports are so large that a few thousand of them exceed 2^53 in 2^-32ths."""
     plan = Plan.new(epsilon=1e-4, min_epsilon=1e-4, low=0, high=1, cells=4)

@@ -150,6 +150,7 @@ def test_sums_of_windows_span_them_and_survive_the_file() -> None:
     assert (first + summarise(table(50), PLAN)).window is None
 
 
+@pytest.mark.slow
 def test_windows_are_estimated_one_by_one(unpoison: Command) -> None:
     pq.write_table(table(12_000, hours=3), "day.parquet")
     PLAN.save("plan.json")
@@ -182,6 +183,7 @@ def test_windows_of_another_plan_are_refused(unpoison: Command) -> None:
     assert "was counted by another plan than the others" in unpoison.refused("estimate", "a", "b")
 
 
+@pytest.mark.slow
 def test_windows_with_too_few_reports_are_told(unpoison: Command) -> None:
     rows = table(6000, hours=0.4)
     late = table(3, hours=0.1).set_column(
