@@ -15,10 +15,11 @@ test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 quick: $(STAMP)  ## the tests that need no server, browser, database or long simulation
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not (server or browser or database or slow)'
 
-check: $(STAMP)  ## lint, format and types
+check: $(STAMP)  ## lint, format, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 docs: $(VENV)/.docs  ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -49,4 +50,4 @@ $(VENV)/.docs: $(STAMP)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) site demo results dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site demo results dist build .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
