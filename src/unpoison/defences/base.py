@@ -186,18 +186,11 @@ class DefenceMethod(Method):
         takes = self.kind.categorical or not plan.categorical
         return self.kind.available() and gives and takes
 
-    def run(
-        self,
-        summaries: Sequence[Summary],
-        names: Sequence[str],
-        options: FilterOptions | None = None,
-        statistic: Statistic | None = None,
-    ) -> list[dict[str, Estimate]]:
-        """Summary by summary: defences share no work, and have no filter options."""
-        return [
-            {self.name: self.defence.estimate(summary, self.name, statistic)}
-            for summary in summaries
-        ]
+    def answer(
+        self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None
+    ) -> Estimate:
+        """The defence's Estimate; it has parameters of its own in place of filter options."""
+        return self.defence.estimate(summary, self.name, statistic)
 
     def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
         """With its fields as options, unless the name has parameters already."""

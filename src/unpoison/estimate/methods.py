@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from unpoison.errors import InvalidParameter
@@ -17,6 +18,20 @@ from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.registry import Registry, check_name
 from unpoison.summary import Summary
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Summaries that some methods of one family estimate, all with the same options.
+
+    >>> Batch(summaries=[], names=["emf", "emf-star"]).statistic is None
+    True
+    """
+
+    summaries: Sequence[Summary]
+    names: Sequence[str]
+    options: FilterOptions | None = None
+    statistic: Statistic | None = None
 
 
 class Method(ABC):
@@ -53,14 +68,17 @@ class Method(ABC):
         """Whether it can estimate a collection of this plan (and, if named, this statistic)."""
 
     @abstractmethod
-    def run(
-        self,
-        summaries: Sequence[Summary],
-        names: Sequence[str],
-        options: FilterOptions | None = None,
-        statistic: Statistic | None = None,
-    ) -> list[dict[str, Estimate]]:
-        """For each summary the Estimates of `names`, which are all of this method's family."""
+    def answer(
+        self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None
+    ) -> Estimate:
+        """The Estimate of one summary; filter options that it does not take have no effect."""
+
+    def run(self, batch: Batch) -> list[dict[str, Estimate]]:
+        """For each summary the Estimates by name; a family that shares work overrides it."""
+        return [
+            {self.name: self.answer(summary, batch.options, batch.statistic)}
+            for summary in batch.summaries
+        ]
 
     @abstractmethod
     def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
@@ -84,11 +102,7 @@ class FilterMethod(Method):
     def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
         """The Estimate of one summary."""
         check_options(options, self.option_names, self.name)
-        ((answer,),) = (
-            estimates.values()
-            for estimates in self.run([summary], [self.name], FilterOptions(**options), statistic)
-        )
-        return answer
+        return self.answer(summary, FilterOptions(**options), statistic)
 
 
 methods: Registry[Method] = Registry("method")
@@ -187,7 +201,7 @@ def estimates_together(
     answers: list[dict[str, Estimate]] = [{} for _ in summaries]
     for family in families.values():
         names = [method.name for method in family]
-        results = family[0].run(summaries, names, options, statistic)
+        results = family[0].run(Batch(summaries, names, options, statistic))
         for of_summary, of_family in zip(answers, results, strict=True):
             of_summary.update(of_family)
     return [{method.name: of_summary[method.name] for method in resolved} for of_summary in answers]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
@@ -117,17 +115,11 @@ class BaselineMethod(FilterMethod):
         """Whether every user reports with both budgets."""
         return plan.protocol == BASELINE
 
-    def run(
-        self,
-        summaries: Sequence[Summary],
-        names: Sequence[str],
-        options: FilterOptions | None = None,
-        statistic: Statistic | None = None,
-    ) -> list[dict[str, Estimate]]:
-        """Summary by summary."""
-        return [
-            {self.name: estimate_baseline(summary, options, statistic)} for summary in summaries
-        ]
+    def answer(
+        self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None
+    ) -> Estimate:
+        """The Estimate of one baseline collection."""
+        return estimate_baseline(summary, options, statistic)
 
 
 methods.register(BASELINE, order=5)(BaselineMethod())

@@ -15,7 +15,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.estimate.estimate import Estimate
-from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.methods import Batch, FilterMethod, methods
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.em import run_stages
@@ -159,15 +159,15 @@ class Scheme(FilterMethod):
         """Whether users are in one group each."""
         return plan.protocol == DAP
 
-    def run(
-        self,
-        summaries: Sequence[Summary],
-        names: Sequence[str],
-        options: FilterOptions | None = None,
-        statistic: Statistic | None = None,
-    ) -> list[dict[str, Estimate]]:
-        """All collections and schemes in common batches."""
-        return estimate_dap_together(summaries, names, options, statistic)
+    def answer(
+        self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None
+    ) -> Estimate:
+        """Stages 3 to 5 by this scheme alone."""
+        return estimate_dap(summary, [self.name], options, statistic)[self.name]
+
+    def run(self, batch: Batch) -> list[dict[str, Estimate]]:
+        """All collections and schemes in common EM batches."""
+        return estimate_dap_together(batch.summaries, batch.names, batch.options, batch.statistic)
 
 
 # EMF* is the fallback where the joint filter does not fit (many categories): of the three it has

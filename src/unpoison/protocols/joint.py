@@ -167,15 +167,11 @@ class JointMethod(FilterMethod):
         """Whether users are in one group each, and categories are few enough for the solver."""
         return plan.protocol == DAP and len(plan.categories or ()) <= MOST_CATEGORIES
 
-    def run(
-        self,
-        summaries: Sequence[Summary],
-        names: Sequence[str],
-        options: FilterOptions | None = None,
-        statistic: Statistic | None = None,
-    ) -> list[dict[str, Estimate]]:
-        """Summary by summary."""
-        return [{JOINT: estimate_joint(summary, options, statistic)} for summary in summaries]
+    def answer(
+        self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None
+    ) -> Estimate:
+        """The Estimate of one collection."""
+        return estimate_joint(summary, options, statistic)
 
 
 methods.register(JOINT, order=1)(JointMethod())
