@@ -43,6 +43,8 @@ PAGES = sorted(DOCS.glob("*.md"))
 CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
 COLLECTOR = (DOCS / "collector.md").read_text(encoding="utf-8")
 GUIDE = (DOCS / "guide.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PAPER = (DOCS / "paper.md").read_text(encoding="utf-8")
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -237,6 +239,12 @@ def test_code_that_the_paper_page_names_exists(name: str) -> None:
     owner = pkgutil.resolve_name(above)
     declared = getattr(owner, "__annotations__", {})  # Fields without a default are not attributes.
     assert hasattr(owner, attribute) or attribute in declared
+
+
+def test_contributing_lists_every_target_of_the_makefile() -> None:
+    targets = re.findall(r"^([a-z][\w-]*):", MAKEFILE, re.MULTILINE)
+    listed = re.findall(r"^\| `make ([\w-]+)` \|", CONTRIBUTING, re.MULTILINE)
+    assert sorted(listed) == sorted(targets)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
