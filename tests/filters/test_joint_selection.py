@@ -13,26 +13,20 @@ import pytest
 from unpoison import Plan, Simulation, Summary, estimate, simulate
 from unpoison.attacks import Attack, InputManipulation, Point, Target, Uniform
 from unpoison.filters.joint import (
-    Choice,
     Fit,
     Intervals,
     JointCounts,
-    Poison,
-    Search,
-    bias,
-    choose,
+    ModelChoice,
+    ModelSearch,
+    PoisonModel,
+    choose_model,
     fit,
+    fit_bias,
 )
-from unpoison.filters.joint.interval import most_noise
-from unpoison.filters.joint.search import FITS
-from unpoison.filters.joint.support import (
-    islands,
-    least_poison,
-    starts,
-    tidied,
-    with_neighbours,
-    without_islands,
-)
+from unpoison.filters.joint.constants import LEAST_FIT_P_VALUE
+from unpoison.filters.joint.initial_support import initial_supports, least_poison, widened
+from unpoison.filters.joint.noise import most_unnoticed_noise
+from unpoison.filters.joint.support_search import islands, refine_support, try_without_islands
 from unpoison.simulation.population import Population
 from unpoison.types import BoolArray, FloatArray, IntArray
 
@@ -65,11 +59,11 @@ class SmallestBudget(Attack):
 
 
 def share_of(counts: JointCounts, found: Fit) -> float:
-    return Search(counts).share(found)
+    return ModelSearch(counts).attacker_share(found)
 
 
 def score(counts: JointCounts, found: Fit) -> float:
-    return Search(counts).score(found)
+    return ModelSearch(counts).bic(found)
 
 
 OWN_ATTACKS: dict[str, Attack] = {"each its own": EachItsOwn(), "smallest": SmallestBudget()}
@@ -82,9 +76,9 @@ def collected(attack: str, share: float = 0.25, seed: int = 2) -> Simulation:
 
 
 @cache
-def chosen(attack: str, share: float = 0.25, seed: int = 2) -> tuple[JointCounts, Choice]:
+def chosen(attack: str, share: float = 0.25, seed: int = 2) -> tuple[JointCounts, ModelChoice]:
     counts = counted(collected(attack, share, seed).summary)
-    return counts, choose(counts)
+    return counts, choose_model(counts)
 
 
 def counted(summary: Summary) -> JointCounts:
@@ -95,7 +89,7 @@ def error_in_deviations(attack: str, share: float = 0.25) -> float:
     _, choice = chosen(attack, share)
     mean = PLAN.natural(choice.best.mean(choice.counts.values))
     apart = abs(mean - collected(attack, share).truth)
-    return apart / (PLAN.unit * choice.best.deviation(choice.counts.values))
+    return apart / (PLAN.unit * choice.best.standard_error(choice.counts.values))
 
 
 PLACES = {
@@ -157,8 +151,8 @@ def test_the_kind_of_the_poison_is_recognised(attack: str, share: float, kinds: 
 
 
 def test_the_places_of_a_point_are_one_bucket_of_each_group() -> None:
-    assert chosen("point:C")[1].best.model.places.sum(axis=1).tolist() == [1, 1, 1, 1]
-    own = chosen("each its own")[1].best.model.places
+    assert chosen("point:C")[1].best.model.support.sum(axis=1).tolist() == [1, 1, 1, 1]
+    own = chosen("each its own")[1].best.model.support
     assert own.sum(axis=1).tolist() == [1, 1, 1, 1]
     assert len({int(np.flatnonzero(row)[0]) for row in own}) == 4
 
@@ -215,13 +209,14 @@ def test_tidying_never_makes_the_score_worse() -> None:
     groups, outputs = counts.counts.shape
     for wide in (range(40, 64), range(50, 64), range(60, 64)):
         buckets = np.isin(np.arange(outputs), list(wide))
-        model = Poison.alike(buckets, groups)
+        model = PoisonModel.alike(buckets, groups)
         assert (
-            score(counts, tidied(Search(counts), model)) <= score(counts, fit(counts, model)) + 1e-9
+            score(counts, refine_support(ModelSearch(counts), model))
+            <= score(counts, fit(counts, model)) + 1e-9
         )
-    first, *_ = starts(counts)
-    assert score(counts, tidied(Search(counts), Poison.own(first))) <= score(
-        counts, fit(counts, Poison.own(first))
+    first, *_ = initial_supports(counts)
+    assert score(counts, refine_support(ModelSearch(counts), PoisonModel.own(first))) <= score(
+        counts, fit(counts, PoisonModel.own(first))
     )
 
 
@@ -245,21 +240,21 @@ def test_islands_are_parted_by_gaps_and_joined_by_groups() -> None:
 def test_poison_that_was_blamed_on_the_wrong_island_is_found_where_it_is() -> None:
     """From a beginning with a false island and a hole, single places cannot mend the model."""
     counts, choice = chosen("uniform:C/2,C")
-    search = Search(counts)
-    search.fit(Poison.own(band(0, 12) | band(52, 64)))
-    without_islands(search)
+    search = ModelSearch(counts)
+    search.fit(PoisonModel.own(band(0, 12) | band(52, 64)))
+    try_without_islands(search)
     blamed = counts.users @ search.best.poison
     assert blamed[47:].sum() > 0.98 * blamed.sum()
-    assert search.share(search.best) == pytest.approx(choice.share, abs=0.01)
+    assert search.attacker_share(search.best) == pytest.approx(choice.attacker_share, abs=0.01)
 
 
 def test_the_end_of_the_poison_is_only_known_to_a_bucket() -> None:
     counts, choice = chosen("uniform:3C/4,C")
-    best = choice.best.model.places
-    wider = [each.model.places for each in choice.others if (each.model.places >= best).all()]
-    assert any(np.array_equal(each, with_neighbours(best, reach=1)) for each in wider)
+    best = choice.best.model.support
+    wider = [each.model.support for each in choice.others if (each.model.support >= best).all()]
+    assert any(np.array_equal(each, widened(best, reach=1)) for each in wider)
     low, high = Intervals(choice).mean(counts.values)
-    alone = 1.96 * choice.best.deviation(counts.values)
+    alone = 1.96 * choice.best.standard_error(counts.values)
     middle = choice.best.mean(counts.values)
     assert low < middle - alone
     assert high > middle + 0.99 * alone
@@ -268,13 +263,13 @@ def test_the_end_of_the_poison_is_only_known_to_a_bucket() -> None:
 def test_the_bias_of_noise_is_what_it_is_on_average() -> None:
     """Known truth: many collections are drawn from it, and their fits are off as was foretold."""
     counts, _ = chosen("noise", 0.3)
-    noise, rng = Poison.even(*counts.counts.shape), np.random.default_rng(1)
+    noise, rng = PoisonModel.even(*counts.counts.shape), np.random.default_rng(1)
     # Users up to the middle: a most likely histogram takes some noise for users beyond.
     honest = np.where(np.arange(counts.inputs) < 24, 1 / 24, 0.0)
     poison = np.full(counts.counts.shape, 0.3 / counts.counts.shape[1])
-    fits = [fit(counts.drawn(honest, rng, poison), noise) for _ in range(30)]
+    fits = [fit(counts.draw(honest, rng, poison), noise) for _ in range(30)]
     errors = [each.mean(counts.values) - honest @ counts.values for each in fits]
-    told = [counts.values @ bias(counts, each, replicates=30)[0] for each in fits[:3]]
+    told = [counts.values @ fit_bias(counts, each, replicates=30)[0] for each in fits[:3]]
     unsure = float(np.std(errors)) / math.sqrt(30)
     assert np.mean(told) == pytest.approx(np.mean(errors), abs=4 * unsure)
     assert np.mean(errors) > 2 * unsure
@@ -285,9 +280,9 @@ def test_a_biased_fit_has_a_longer_interval_on_the_side_of_the_truth() -> None:
     _, choice = chosen("noise", 0.3)
     assert choice.best.model.kind == "even"
     alone, values = replace(choice, others=()), choice.counts.values
-    off = float(values @ bias(choice.counts, choice.even)[0])
+    off = float(values @ fit_bias(choice.counts, choice.even)[0])
     low, high = Intervals(alone).mean(values)
-    middle, out = choice.best.mean(values), 1.96 * choice.best.deviation(values)
+    middle, out = choice.best.mean(values), 1.96 * choice.best.standard_error(values)
     assert middle - low == pytest.approx(out + max(off, 0.0), rel=1e-4)
     assert high - middle == pytest.approx(out - min(off, 0.0), rel=1e-4)
 
@@ -297,7 +292,7 @@ def test_either_end_of_the_range_is_a_value_by_itself() -> None:
     ends = np.repeat([0.0, 1.0], USERS // 2)
     run = simulate(PLAN, Population.of(ends), "none", 0.0, np.random.default_rng(1))
     counts = counted(run.summary)
-    choice = choose(counts)
+    choice = choose_model(counts)
     assert choice.best.model.kind == "nobody"
     assert choice.best.p_value > 0.05
     assert sorted(counts.values[-2:].round(4)) == [-1.0, 1.0]
@@ -309,31 +304,31 @@ def test_noise_beside_one_value_of_all_users_is_noise() -> None:
     plan = Plan.new(epsilon=4.0, min_epsilon=0.5, low=0, high=1)
     crowd = Population.of(np.full(300_000, 0.37))
     run = simulate(plan, crowd, "noise", 0.1, np.random.default_rng(1))
-    choice = choose(counted(run.summary))
+    choice = choose_model(counted(run.summary))
     assert choice.best.model.kind == "even"
     assert choice.best.p_value > 0.05
-    assert choice.share == pytest.approx(0.1, abs=0.02)
+    assert choice.attacker_share == pytest.approx(0.1, abs=0.02)
 
 
 def test_noise_of_a_known_share_is_another_mechanism() -> None:
     """Fitting noise finds no better likelihood than the best of all its shares."""
     counts, choice = chosen("noise", 0.3)
-    nobody = Poison.nobody(*counts.counts.shape)
+    nobody = PoisonModel.nobody(*counts.counts.shape)
     shares = np.linspace(0.2, 0.4, 9)
     each = [fit(counts.with_noise(share), nobody).deviance for share in shares]
     assert choice.even.deviance == pytest.approx(min(each), abs=0.5)
-    assert shares[int(np.argmin(each))] == pytest.approx(choice.even.shares[0], abs=0.02)
+    assert shares[int(np.argmin(each))] == pytest.approx(choice.even.attacker_shares[0], abs=0.02)
 
 
 def test_the_most_noise_that_would_not_be_noticed_is_at_the_edge_of_a_test() -> None:
     counts, choice = chosen("none", 0.0)
-    most = most_noise(counts, choice.nobody)
-    share = float(most.shares[0])
+    most = most_unnoticed_noise(counts, choice.nobody)
+    share = float(most.attacker_shares[0])
     assert 0 < share < 0.5
     nobody = choice.nobody
     more = fit(counts.with_noise(min(share + 0.01, 0.49)), nobody.model)
     assert most.deviance < nobody.deviance + 2.71 < more.deviance + 0.5
-    _, high = Intervals(choice).share()
+    _, high = Intervals(choice).attacker_share()
     assert high == pytest.approx(share)
 
 
@@ -343,12 +338,12 @@ def test_two_explanations_that_are_close_are_both_told() -> None:
     crowd = Population.of(np.random.default_rng(1).beta(2, 5, 30_000))
     run = simulate(plan, crowd, "noise", 0.25, np.random.default_rng(2))
     counts = counted(run.summary)
-    choice = choose(counts)
+    choice = choose_model(counts)
     kinds = {each.model.kind for each in (choice.best, *choice.others)}
     assert {"nobody", "even"} <= kinds
-    assert all(each.p_value > FITS for each in choice.others)
+    assert all(each.p_value > LEAST_FIT_P_VALUE for each in choice.others)
     answer = estimate(run.summary, method="joint")
-    alone = 1.96 * plan.unit * choice.best.deviation(choice.counts.values)
+    alone = 1.96 * plan.unit * choice.best.standard_error(choice.counts.values)
     assert answer.interval is not None
     assert answer.interval[1] - answer.interval[0] > 2.2 * alone
     assert "cannot rule out" in answer.verdict
@@ -391,13 +386,13 @@ def outvoted() -> Summary:
 def test_reports_that_nothing_explains_are_not_explained_away() -> None:
     summary = riddled()
     counts, answer = counted(summary), estimate(summary, method="joint")
-    choice = choose(counts)
+    choice = choose_model(counts)
     assert not choice.fits
     assert answer.fit["fits"] is False
-    assert choice.best.p_value < FITS
+    assert choice.best.p_value < LEAST_FIT_P_VALUE
     assert answer.interval is not None
     width = answer.interval[1] - answer.interval[0]
-    assert width > 2.5 * 1.96 * PLAN.unit * choice.best.deviation(choice.counts.values)
+    assert width > 2.5 * 1.96 * PLAN.unit * choice.best.standard_error(choice.counts.values)
     assert "No model explains the reports" in answer.verdict
     assert "do not rely on the number" in answer.verdict
     assert choice.others

@@ -10,8 +10,8 @@ import pytest
 
 from unpoison import Plan, Summary, simulate
 from unpoison.attacks import Attack
-from unpoison.filters.joint import Fit, JointCounts, Poison, fit
-from unpoison.filters.joint.solver import LAST_BARRIER
+from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
+from unpoison.filters.joint.constants import LAST_BARRIER
 from unpoison.simulation.population import Population
 from unpoison.types import FloatArray
 
@@ -46,15 +46,15 @@ def of_categories(number: int, users: int, epsilon: float = 1.0) -> JointCounts:
     return JointCounts.of(run.summary, range(len(plan.groups)))
 
 
-def models(counts: JointCounts) -> dict[str, Poison]:
+def models(counts: JointCounts) -> dict[str, PoisonModel]:
     """One of each kind; poison in the upper eighth."""
     groups, outputs = counts.counts.shape
     upper = np.arange(outputs) >= outputs - max(outputs // 8, 1)
     return {
-        "nobody": Poison.nobody(groups, outputs),
-        "even": Poison.even(groups, outputs),
-        "alike": Poison.alike(upper, groups),
-        "own": Poison.own(np.broadcast_to(upper, (groups, outputs)).copy()),
+        "nobody": PoisonModel.nobody(groups, outputs),
+        "even": PoisonModel.even(groups, outputs),
+        "alike": PoisonModel.alike(upper, groups),
+        "own": PoisonModel.own(np.broadcast_to(upper, (groups, outputs)).copy()),
     }
 
 
@@ -63,13 +63,13 @@ def likelihood(counts: JointCounts, expected: FloatArray) -> float:
 
 
 def plain_em(
-    counts: JointCounts, model: Poison, rounds: int, *, together: bool
+    counts: JointCounts, model: PoisonModel, rounds: int, *, together: bool
 ) -> tuple[float, FloatArray, FloatArray]:
     """Likelihood, honest histogram and shares after so many rounds, with nothing clever."""
     groups, outputs = counts.counts.shape
     honest = np.full(counts.inputs, 1 / counts.inputs)
-    kept = np.where(model.places.any(axis=1), 0.8, 1.0)
-    shape = model.places / np.maximum(model.places.sum(axis=1, keepdims=True), 1)
+    kept = np.where(model.support.any(axis=1), 0.8, 1.0)
+    shape = model.support / np.maximum(model.support.sum(axis=1, keepdims=True), 1)
     expected = np.empty((groups, outputs))
     for _ in range(rounds):
         looks = counts.transitions @ honest
@@ -94,11 +94,11 @@ def check_sums(counts: JointCounts, found: Fit) -> None:
     assert found.honest.sum() == pytest.approx(1, abs=1e-7)
     assert found.honest.min() >= 0
     assert found.poison.min() >= 0
-    assert np.allclose(found.poison.sum(axis=1), found.shares, atol=1e-7)
+    assert np.allclose(found.poison.sum(axis=1), found.attacker_shares, atol=1e-7)
     assert np.allclose(found.expected.sum(axis=1), 1, atol=1e-7)
-    looks = (1 - found.shares)[:, None] * (counts.transitions @ found.honest)
+    looks = (1 - found.attacker_shares)[:, None] * (counts.transitions @ found.honest)
     assert np.allclose(looks + found.poison, found.expected, atol=1e-9)
-    assert (found.poison[~found.model.places] == 0).all()
+    assert (found.poison[~found.model.support] == 0).all()
 
 
 @pytest.mark.slow
@@ -112,12 +112,12 @@ def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None
     reached, honest, shares = plain_em(counts, found.model, 6_000, together=False)
     height = likelihood(counts, found.expected)
     assert found.converged
-    assert reached <= height + found.gap
+    assert reached <= height + found.duality_gap
     assert reached > height - 0.5
-    deviation = found.deviation(counts.values)
+    deviation = found.standard_error(counts.values)
     assert abs(honest @ counts.values - found.mean(counts.values)) < 0.25 * deviation
     if kind in ("alike", "own"):
-        assert np.allclose(shares, found.shares, atol=0.003)
+        assert np.allclose(shares, found.attacker_shares, atol=0.003)
 
 
 @pytest.mark.slow
@@ -126,11 +126,11 @@ def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
     tied = replace(counts, users=TOGETHER * counts.users)
     free = fit(replace(counts, users=APART * counts.users), models(counts)["alike"])
     found = fit(tied, models(counts)["alike"])
-    assert np.ptp(found.shares) < 1e-6 < np.ptp(free.shares)
+    assert np.ptp(found.attacker_shares) < 1e-6 < np.ptp(free.attacker_shares)
     reached, honest, shares = plain_em(counts, found.model, 6_000, together=True)
-    assert abs(shares[0] - found.shares[0]) < 0.003
-    assert reached <= likelihood(counts, found.expected) + found.gap
-    assert abs((honest - found.honest) @ counts.values) < 0.25 * found.deviation(counts.values)
+    assert abs(shares[0] - found.attacker_shares[0]) < 0.003
+    assert reached <= likelihood(counts, found.expected) + found.duality_gap
+    assert abs((honest - found.honest) @ counts.values) < 0.25 * found.standard_error(counts.values)
 
 
 @pytest.mark.slow
@@ -140,8 +140,8 @@ def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
     found = fit(counts, models(counts)["own"])
     reached, _, shares = plain_em(counts, found.model, 20_000, together=False)
     height = likelihood(counts, found.expected)
-    assert height - 0.1 < reached <= height + found.gap
-    assert shares[0] == pytest.approx(found.shares[0], abs=0.002)
+    assert height - 0.1 < reached <= height + found.duality_gap
+    assert shares[0] == pytest.approx(found.attacker_shares[0], abs=0.002)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -163,12 +163,12 @@ def test_the_conditions_of_optimality_hold_for_the_poison_of_each_group() -> Non
     counts = replace(counts, users=APART * counts.users)
     found = fit(counts, models(counts)["own"])
     ratio = counts.counts / found.expected
-    slope = np.where(found.model.places, ratio, -np.inf) - counts.reports[:, None]
+    slope = np.where(found.model.support, ratio, -np.inf) - counts.reports[:, None]
     assert slope.max() < NEAR
-    inside = found.poison[found.model.places] * np.abs(slope[found.model.places])
+    inside = found.poison[found.model.support] * np.abs(slope[found.model.support])
     assert inside.max() < 20 * LAST_BARRIER
-    honest = np.einsum("t,ti,tij->j", 1 - found.shares, ratio, counts.transitions)
-    multiplier = ((1 - found.shares) * counts.reports).sum()
+    honest = np.einsum("t,ti,tij->j", 1 - found.attacker_shares, ratio, counts.transitions)
+    multiplier = ((1 - found.attacker_shares) * counts.reports).sum()
     assert honest.max() - multiplier < NEAR
     assert (found.honest * (multiplier - honest)).max() < 20 * LAST_BARRIER
 
@@ -181,9 +181,9 @@ def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
     for found in early:
         feasible = found.expected / found.expected.sum(axis=1, keepdims=True)
         missing = best - likelihood(counts, feasible)
-        assert -1e-3 <= missing <= found.gap + 1e-3
+        assert -1e-3 <= missing <= found.duality_gap + 1e-3
     assert not early[0].converged
-    assert early[-1].gap < early[4].gap < early[0].gap
+    assert early[-1].duality_gap < early[4].duality_gap < early[0].duality_gap
 
 
 def with_zeros() -> JointCounts:
@@ -245,8 +245,8 @@ def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
     counts = AWKWARD[name]()
     found = fit(counts, models(counts)[kind])
     assert found.converged
-    bounds = counts.inputs + found.model.variables + len(counts.reports)
-    assert 0 <= found.gap <= 2 * LAST_BARRIER * bounds
+    bounds = counts.inputs + found.model.weight_count + len(counts.reports)
+    assert 0 <= found.duality_gap <= 2 * LAST_BARRIER * bounds
     check_sums(counts, found)
     assert np.isfinite(found.deviance)
     assert found.deviance >= 0
@@ -254,7 +254,7 @@ def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
     other = plain_em(counts, found.model, 50, together=True)[0]
     # With noise the problem is not convex: where it fits badly, another peak may be higher.
     room = 1e-3 if kind == "even" else 1e-6
-    assert other <= likelihood(counts, found.expected) + found.gap + room * abs(other)
+    assert other <= likelihood(counts, found.expected) + found.duality_gap + room * abs(other)
 
 
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
@@ -265,7 +265,7 @@ def test_covariances_are_positive_and_keep_the_sum(kind: str) -> None:
     assert spread.min() > -1e-9
     ones = np.ones(counts.inputs)
     assert abs(ones @ found.honest_covariance @ ones) < 1e-8
-    assert found.deviation(counts.values) > 0
+    assert found.standard_error(counts.values) > 0
     shares = np.linalg.eigvalsh(found.share_covariance)
     assert shares.min() > -1e-12
     assert (np.diag(found.share_covariance) > 0).all() == (kind in ("alike", "own"))
@@ -277,7 +277,11 @@ def test_a_likelihood_rises_with_every_model_that_has_more_room() -> None:
     fits = {kind: fit(loose, model) for kind, model in models(loose).items()}
     assert fits["own"].deviance < fits["alike"].deviance + 0.1
     assert fits["alike"].deviance < fits["nobody"].deviance
-    assert fits["own"].degrees < fits["alike"].degrees < fits["nobody"].degrees
+    assert (
+        fits["own"].degrees_of_freedom
+        < fits["alike"].degrees_of_freedom
+        < fits["nobody"].degrees_of_freedom
+    )
 
 
 def test_noise_over_the_whole_domain_explains_no_less_than_nobody() -> None:
@@ -305,9 +309,9 @@ def test_standard_errors_are_what_repeated_collections_show(
         counts = drawn(plan, attack, seed=seed)
         found = fit(counts, models(counts)[kind])
         means.append(found.mean(counts.values))
-        told.append(found.deviation(counts.values))
-        shares.append(float(found.shares.mean()))
-        share_told.append(float(np.sqrt(found.share_covariance.sum()) / len(found.shares)))
+        told.append(found.standard_error(counts.values))
+        shares.append(float(found.attacker_shares.mean()))
+        share_told.append(float(np.sqrt(found.share_covariance.sum()) / len(found.attacker_shares)))
     assert np.std(means) == pytest.approx(np.mean(told), rel=0.25)
     if kind != "nobody":
         # The simulated share of attackers is exact over all groups; the model has it scatter.
@@ -321,4 +325,4 @@ def test_the_deviance_of_a_true_model_has_its_degrees_of_freedom_on_average() ->
         for counts in (drawn(attack="uniform:7C/8,C", seed=seed) for seed in range(25))
     ]
     average = np.mean([each.deviance for each in found])
-    assert average == pytest.approx(np.mean([each.degrees for each in found]), rel=0.1)
+    assert average == pytest.approx(np.mean([each.degrees_of_freedom for each in found]), rel=0.1)

@@ -11,7 +11,7 @@ import pytest
 
 from support.command_line import Command, write_table
 from unpoison import InvalidParameter, Plan, simulate
-from unpoison.filters.joint import JointCounts, Poison, fit
+from unpoison.filters.joint import JointCounts, PoisonModel, fit
 from unpoison.planner import (
     Candidate,
     Comparison,
@@ -90,7 +90,7 @@ def test_the_detectable_share_is_noticed_and_half_of_it_mostly_not() -> None:
     def noticed(gamma: float) -> bool:
         run = simulate(plan, reference.population(plan), attack, gamma, rng)
         counts = JointCounts.of(run.summary, range(3))
-        return fit(counts, Poison.nobody(*counts.counts.shape)).p_value < 0.05
+        return fit(counts, PoisonModel.nobody(*counts.counts.shape)).p_value < 0.05
 
     assert sum(noticed(share) for _ in range(20)) >= 14
     assert sum(noticed(share / 2) for _ in range(20)) <= 13

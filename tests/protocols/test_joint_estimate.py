@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from unpoison import Estimate, Plan, Simulation, Summary, estimate, simulate
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.statistic import Statistic
-from unpoison.filters.joint import JointCounts, Poison, fit, hidden_range, nobody_p_value
+from unpoison.filters.joint import JointCounts, PoisonModel, fit, hidden_mean_range, nobody_p_value
 from unpoison.protocols import FilterOptions
 from unpoison.protocols.assembly import combined_interval
 from unpoison.protocols.joint import estimate_of_analyses
@@ -201,9 +201,11 @@ def test_a_share_for_the_blind_spot_is_in_reason(share: float) -> None:
 def test_the_blind_spot_grows_with_the_share() -> None:
     summary = run_of("none", 0.0).summary
     counts = JointCounts.of(summary, range(3))
-    found = fit(counts, Poison.nobody(*counts.counts.shape))
+    found = fit(counts, PoisonModel.nobody(*counts.counts.shape))
     mean = found.mean(counts.values)
-    ranges = [hidden_range(counts, found, share, counts.values) for share in (0.01, 0.05, 0.2, 0.4)]
+    ranges = [
+        hidden_mean_range(counts, found, share, counts.values) for share in (0.01, 0.05, 0.2, 0.4)
+    ]
     lows, highs = zip(*ranges, strict=True)
     assert list(lows) == sorted(lows, reverse=True)
     assert list(highs) == sorted(highs)
@@ -241,7 +243,7 @@ def test_the_blind_spot_of_categories_is_that_of_a_linear_program(
     noise = np.sqrt(looks / counts.reports[:, None])
     degrees = counts.counts.size - 2
     room = math.sqrt((chi2.isf(0.05, degrees) - degrees) / counts.counts.size) * noise
-    rows, limits = counts.rows, (looks + room).ravel()
+    rows, limits = counts.stacked_transitions, (looks + room).ravel()
     largest = 0.0
     for place in range(len(NAMES)):
         for sign in (1.0, -1.0):
@@ -267,7 +269,7 @@ def test_input_manipulation_moves_a_frequency_by_no_more_than_the_blind_spot(nam
 
 def p_value(summary: Summary) -> float:
     counts = JointCounts.of(summary, range(len(summary.plan.groups)))
-    return nobody_p_value(counts, fit(counts, Poison.nobody(*counts.counts.shape)))
+    return nobody_p_value(counts, fit(counts, PoisonModel.nobody(*counts.counts.shape)))
 
 
 def test_the_p_value_of_nobody_is_spread_evenly_when_nobody_attacks() -> None:
@@ -327,7 +329,7 @@ def test_one_group_is_not_trusted_to_tell_poison_from_honest_reports() -> None:
 def found_with(p_value: float) -> Estimate:
     """The estimate of an honest collection whose fit has a given p-value."""
     analysis = JointAnalysis(run_of("none", 0.0, 2).summary, range(3))
-    shift = chi2.isf(p_value, analysis.fit.degrees) - analysis.fit.deviance
+    shift = chi2.isf(p_value, analysis.fit.degrees_of_freedom) - analysis.fit.deviance
     best = replace(analysis.fit, deviance=analysis.fit.deviance + shift)
     choice = replace(analysis.choice, best=best, nobody=best, others=())
     analysis.__dict__["choice"] = choice

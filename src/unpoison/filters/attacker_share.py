@@ -1,4 +1,5 @@
-"""How many attackers there may be for anything to be known."""
+"""The largest share of attackers under which anything can be known (the paper's threat model)."""
 
 MOST_ATTACKERS = 0.5
-"""A share of users. As the majority, attackers could be the honest ones, for all the data say."""
+"""Share of users from which on attackers are the majority. The data then cannot tell which part of
+the users is the honest one, so no estimator can."""

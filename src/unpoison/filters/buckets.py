@@ -1,4 +1,4 @@
-"""Coarser buckets for estimators: edges snapped to the summary's cells, nothing approximated."""
+"""Coarser buckets for filters, with edges at the summary's cell edges, so that counts are exact."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from unpoison.mechanisms import Mechanism, Transition
 from unpoison.types import FloatArray, IntArray
 
 MIN_REPORTS = 16
+"""Reports of a group under which no filter is run on it: ⌊√16⌋ is 4 buckets, two on either side."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,10 @@ class Buckets:
 
     @classmethod
     def for_reports(cls, mechanism: Mechanism, reports: int) -> Buckets:
-        """d' = ⌊√N_t⌋, never more than there are cells; d follows from the mechanism."""
+        """d' = ⌊√N_t⌋ output buckets, never more than cells; d follows from the mechanism.
+
+        Categories are their own buckets.
+        """
         if reports < MIN_REPORTS:
             raise NotEnoughData(
                 f"a group needs at least {MIN_REPORTS} reports; received {reports} "
@@ -49,7 +53,7 @@ class Buckets:
 
     @property
     def cell_widths(self) -> IntArray:
-        """How many cells each bucket has."""
+        """Number of cells of each bucket."""
         return np.diff(self.cell_edges)
 
     @cached_property
@@ -74,7 +78,7 @@ class Buckets:
 
     @cached_property
     def transition(self) -> Transition:
-        """M for these buckets."""
+        """The paper's transform matrix M for these buckets (Section IV-B), as an operator."""
         return self.mechanism.transition(self.input_edges, self.output_edges)
 
     def count(self, cell_counts: IntArray | FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The two sides of the report domain, and what is left without the extremes of one."""
+"""The two sides of the report domain, and counts trimmed on one of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ SIDES = ("left", "right")
 def without_extremes(cell_counts: IntArray, side: str, share: float) -> FloatArray:
     """Counts with the ⌈share·N⌉ largest (side right) or smallest (left) reports taken away.
 
+    These are the reports T of Thm. 2.
+
     >>> without_extremes(np.array([1, 2, 3]), "right", 0.5).tolist()
     [1.0, 2.0, 0.0]
     """
@@ -22,7 +24,8 @@ def without_extremes(cell_counts: IntArray, side: str, share: float) -> FloatArr
     if side == "left":
         counts = counts[::-1]
     total = int(cell_counts.sum())
-    keep = total - math.ceil(exact(share) * total)
-    before = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
-    kept: FloatArray = np.clip(keep - before, 0.0, counts)
-    return kept[::-1] if side == "left" else kept
+    # Exact, because 0.1·N in floating point may be just above a whole number, and ⌈⌉ one too many.
+    remaining = total - math.ceil(exact(share) * total)
+    reports_before = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
+    trimmed: FloatArray = np.clip(remaining - reports_before, 0.0, counts)
+    return trimmed[::-1] if side == "left" else trimmed

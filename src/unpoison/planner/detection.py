@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
 from unpoison.attacks import parse_attack
-from unpoison.filters.joint import Fit, JointCounts, Poison, fit
+from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
 from unpoison.plan import Plan
 from unpoison.planner.reference import Reference, attacks_on
 from unpoison.simulation import simulate
@@ -47,10 +47,10 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
     def nobody(share: float) -> Fit:
         shares = (1 - share) * honest + share * poison
         expected = replace(counts, counts=counts.reports[:, None] * shares)
-        return fit(expected, Poison.nobody(*shares.shape))
+        return fit(expected, PoisonModel.nobody(*shares.shape))
 
     quiet = nobody(0.0)
-    needed = _noticed(max(quiet.degrees, 1.0)) + quiet.deviance
+    needed = _noticed(max(quiet.degrees_of_freedom, 1.0)) + quiet.deviance
     return _smallest(lambda share: nobody(share).deviance >= needed)
 
 

@@ -164,5 +164,6 @@ def _expected(analysis: JointAnalysis) -> float:
     plan = analysis.summary.plan
     if plan.categorical:
         return math.nan
-    deviation = analysis.fit.deviation(analysis.counts.values) * analysis.intervals.strain
-    return (plan.unit * deviation) ** 2
+    standard_error = analysis.fit.standard_error(analysis.counts.values)
+    widened_error = standard_error * analysis.intervals.error_factor
+    return (plan.unit * widened_error) ** 2

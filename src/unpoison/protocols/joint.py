@@ -12,8 +12,7 @@ from unpoison.estimate.estimate import BlindSpot, Estimate
 from unpoison.estimate.methods import FilterMethod, methods
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
-from unpoison.filters.joint import Intervals
-from unpoison.filters.joint.interval import Interval
+from unpoison.filters.joint import Interval, Intervals
 from unpoison.plan import Plan
 from unpoison.plan.plan import DAP
 from unpoison.protocols.assembly import Assembly, combined_interval

@@ -17,13 +17,13 @@ from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import (
-    Choice,
     Fit,
     Intervals,
     JointCounts,
-    choose,
-    hidden_frequency,
-    hidden_range,
+    ModelChoice,
+    choose_model,
+    hidden_frequency_shift,
+    hidden_mean_range,
     nobody_p_value,
 )
 from unpoison.protocols.scheme_analysis import picture_of
@@ -52,9 +52,9 @@ class JointAnalysis:
     options: FilterOptions = field(default_factory=FilterOptions)
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         """The model that the data choose, and the others that they cannot rule out."""
-        return choose(JointCounts.of(self.summary, list(self.groups)))
+        return choose_model(JointCounts.of(self.summary, list(self.groups)))
 
     @property
     def counts(self) -> JointCounts:
@@ -69,7 +69,7 @@ class JointAnalysis:
     @property
     def byzantine_fraction(self) -> float:
         """γ̂."""
-        return self.choice.share
+        return self.choice.attacker_share
 
     @property
     def converged(self) -> bool:
@@ -89,7 +89,7 @@ class JointAnalysis:
     @property
     def honest_users(self) -> float:
         """How many users seem to be honest."""
-        return float(self.counts.users @ (1 - self.fit.shares))
+        return float(self.counts.users @ (1 - self.fit.attacker_shares))
 
     @cached_property
     def p_value(self) -> float:
@@ -99,10 +99,10 @@ class JointAnalysis:
     def hidden_shift(self, share: float) -> float:
         """The largest shift of the mean (of a frequency) that attackers of a share could hide."""
         if not self.summary.plan.categorical:
-            low, high = hidden_range(self.counts, self.fit, share, self.counts.values)
+            low, high = hidden_mean_range(self.counts, self.fit, share, self.counts.values)
             mean = self.fit.mean(self.counts.values)
             return max(high - mean, mean - low)
-        return hidden_frequency(self.counts, self.fit, share)
+        return hidden_frequency_shift(self.counts, self.fit, share)
 
     @cached_property
     def side(self) -> str:
@@ -136,7 +136,7 @@ class JointAnalysis:
 
     def fraction_interval(self) -> tuple[float, float]:
         """A 95 % interval of γ̂."""
-        return self.intervals.share()
+        return self.intervals.attacker_share()
 
     def distribution(self) -> Distribution:
         """By EMS from the reports that are left when the poison is taken out."""
@@ -171,7 +171,7 @@ class JointAnalysis:
         """The estimate from each group alone, without the poison that was found in it."""
         plan, counts = self.summary.plan, self.counts
         variances = [plan.group_mechanisms[g].worst_variance for g in counts.groups]
-        honest = 1 - self.fit.shares
+        honest = 1 - self.fit.attacker_shares
         weights = group_weights(
             "optimal", counts.reports * honest, counts.users * honest, np.array(variances)
         )
@@ -184,7 +184,7 @@ class JointAnalysis:
                 reports=int(counts.reports[place]),
                 **self._group_answer(place),
                 weight=float(weights[place]),
-                byzantine_fraction=float(self.fit.shares[place]),
+                byzantine_fraction=float(self.fit.attacker_shares[place]),
                 iterations=self.fit.steps,
                 converged=self.fit.converged,
                 picture=self._picture(place),
@@ -195,9 +195,9 @@ class JointAnalysis:
     def _group_answer(self, place: int) -> dict[str, Any]:
         """The average of a group's decoded reports without the poison; or its own frequencies."""
         plan, group = self.summary.plan, self.counts.groups[place]
-        poison, kept = self.fit.poison[place], 1 - self.fit.shares[place]
+        poison, kept = self.fit.poison[place], 1 - self.fit.attacker_shares[place]
         if plan.categories is not None:
-            left = (self.counts.shares[place] - poison) / kept
+            left = (self.counts.observed[place] - poison) / kept
             return named(plan, plan.group_mechanisms[group].decode(left))
         removed = float(poison @ self.counts.buckets[place].decoded_values)
         mean = (self.summary.decoded_average(group) - removed) / kept
@@ -207,7 +207,7 @@ class JointAnalysis:
         poison = self.fit.poison[place]
         honest = self.fit.expected[place] - poison
         buckets = self.counts.buckets[place]
-        return picture_of(buckets, self.counts.shares[place], honest, poison)
+        return picture_of(buckets, self.counts.observed[place], honest, poison)
 
     def histogram(self) -> Histogram:
         """The poison of the group with the most reports."""
@@ -222,14 +222,14 @@ class JointAnalysis:
         """How the model was chosen, how well it fits, and how near the optimum it is."""
         return {
             "model": self.fit.model.kind,
-            "poison_places": int(self.fit.model.places.sum()),
+            "poison_places": int(self.fit.model.support.sum()),
             "model_deviance": self.fit.deviance,
-            "degrees_of_freedom": self.fit.degrees,
+            "degrees_of_freedom": self.fit.degrees_of_freedom,
             "goodness_of_fit_p_value": self.fit.p_value,
             "nobody_attacks_p_value": self.p_value,
             "fits": self.choice.fits,
             "other_models": list(self.choice.other_kinds),
-            "doubt": self.choice.doubt,
-            "duality_gap": self.fit.gap,
+            "doubt": self.choice.doubtful,
+            "duality_gap": self.fit.duality_gap,
             "steps": self.fit.steps,
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unpoison.estimate.estimate import BlindSpot
 from unpoison.estimate.wording import compare_frequencies, format_value, list_names
-from unpoison.filters.joint.interval import Interval
+from unpoison.filters.joint import Interval
 from unpoison.plan import Plan
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.joint_analysis import JointAnalysis
@@ -120,7 +120,7 @@ class JointVerdict:
     @property
     def _most(self) -> str:
         """The upper end of γ̂'s interval in the tier where it is largest."""
-        return f"{100 * max(tier.intervals.share()[1] for tier in self.tiers):.1f} %"
+        return f"{100 * max(tier.intervals.attacker_share()[1] for tier in self.tiers):.1f} %"
 
     def _doubt(self) -> str:
         """Sentences where no model fits, or where the data cannot tell models apart."""
@@ -141,7 +141,7 @@ class JointVerdict:
             )
 
     def _one_group(self) -> Iterator[str]:
-        if any(tier.choice.alone for tier in self.tiers):
+        if any(tier.choice.single_group_poisoned for tier in self.tiers):
             yield (
                 "One group alone cannot tell poison from honest reports where both may be, as "
                 "several could: take the interval with care."

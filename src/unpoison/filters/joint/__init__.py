@@ -1,24 +1,27 @@
 """The joint filter: one likelihood over all groups, which share one honest histogram."""
 
+from unpoison.filters.joint.blind_spot import hidden_frequency_shift, hidden_mean_range
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.evidence import hidden_frequency, hidden_range, nobody_p_value
-from unpoison.filters.joint.interval import Intervals, bias
-from unpoison.filters.joint.model import Poison
-from unpoison.filters.joint.search import Search
-from unpoison.filters.joint.selection import Choice, choose
-from unpoison.filters.joint.solver import Fit, fit
+from unpoison.filters.joint.fitting import Fit, fit
+from unpoison.filters.joint.intervals import Interval, Intervals
+from unpoison.filters.joint.model import PoisonModel
+from unpoison.filters.joint.model_search import ModelSearch
+from unpoison.filters.joint.noise import fit_bias
+from unpoison.filters.joint.selection import ModelChoice, choose_model
+from unpoison.filters.joint.significance import nobody_p_value
 
 __all__ = [
-    "Choice",
     "Fit",
+    "Interval",
     "Intervals",
     "JointCounts",
-    "Poison",
-    "Search",
-    "bias",
-    "choose",
+    "ModelChoice",
+    "ModelSearch",
+    "PoisonModel",
+    "choose_model",
     "fit",
-    "hidden_frequency",
-    "hidden_range",
+    "fit_bias",
+    "hidden_frequency_shift",
+    "hidden_mean_range",
     "nobody_p_value",
 ]

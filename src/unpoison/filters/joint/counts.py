@@ -1,4 +1,4 @@
-"""The counts of all groups beside one another, and what one honest histogram would give in each."""
+"""Counts c_ti of all groups in common buckets, and transitions M_t (docs/method.md, The model)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ from scipy.special import xlogy
 
 from unpoison.errors import NotEnoughData
 from unpoison.filters.buckets import MIN_REPORTS, Buckets
+from unpoison.filters.joint import constants
 from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray
 
-MOST_BUCKETS = 64
-FEWEST_BUCKETS = 8
-AT_THE_END = 1e-6
-
 
 @dataclass(frozen=True, eq=False)
 class JointCounts:
-    """Counts by group and bucket. Buckets of the same number are at the same place of every domain.
+    """Counts by group and bucket, with the transition of each group.
 
-    Groups are drawn at random, so all share one honest histogram; `transitions[t]` says what it
-    gives in group t. There are at most 64 buckets: poison that may be anywhere soaks up noise, and
-    the less the fewer buckets there are. Of numbers, either end is a value by itself.
+    Bucket i lies at the same relative position of every group's report domain. Groups are drawn at
+    random, so all share one honest histogram x; `transitions[t] @ x` is what honest users of group
+    t report. Of numbers, either end of the range is an input value by itself, after the buckets.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
@@ -38,139 +35,162 @@ class JointCounts:
     """
 
     groups: tuple[int, ...]
+    """Numbers of the groups in the plan, in the order of the rows."""
     buckets: tuple[Buckets, ...]
     transitions: FloatArray
+    """M_t by group, output bucket and input value."""
     values: FloatArray
+    """The value of each entry of x, in the mechanism's input domain."""
     counts: FloatArray
+    """c_ti by group and output bucket."""
     users: FloatArray
-    repeats: IntArray
-    """How many reports a user of each group sends."""
+    """n_t: the users of each group."""
+    reports_per_user: IntArray
+    """The reports that one user of each group sends."""
 
     @classmethod
     def of(cls, summary: Summary, groups: Sequence[int]) -> JointCounts:
-        """The groups with enough reports to say anything."""
+        """Those of the groups that have enough reports."""
         present = tuple(group for group in groups if summary.reports[group] >= MIN_REPORTS)
         if not present:
             raise NotEnoughData(f"a group needs at least {MIN_REPORTS} reports; none has them")
-        fewest = int(summary.reports[list(present)].min())
+        fewest_reports = int(summary.reports[list(present)].min())
         mechanisms = [summary.plan.group_mechanisms[group] for group in present]
-        buckets = tuple(_buckets(mechanism, fewest) for mechanism in mechanisms)
-        counted = cls(
+        buckets = tuple(_buckets(mechanism, fewest_reports) for mechanism in mechanisms)
+        counts = cls(
             groups=present,
             buckets=buckets,
-            transitions=np.stack([each.transition.dense() for each in buckets]),
+            transitions=np.stack([of_group.transition.dense() for of_group in buckets]),
             values=buckets[0].input_values,
             counts=np.stack(
-                [each.count(summary.counts[g]) for each, g in zip(buckets, present, strict=True)]
+                [
+                    of_group.count(summary.counts[group])
+                    for of_group, group in zip(buckets, present, strict=True)
+                ]
             ),
             users=summary.users[list(present)].astype(np.float64),
-            repeats=np.array([summary.plan.all_groups[group].reports for group in present]),
+            reports_per_user=np.array(
+                [summary.plan.all_groups[group].reports for group in present]
+            ),
         )
         if buckets[0].mechanism.categorical:
-            return counted
-        ends, values = counted.transitions_of(buckets[0].input_edges[[0, -1]])
-        return counted.with_inputs(ends[:, :, [0, -1]], values[[0, -1]])
+            return counts
+        transitions, values = counts.transitions_between(buckets[0].input_edges[[0, -1]])
+        return counts.with_inputs(transitions[:, :, [0, -1]], values[[0, -1]])
 
-    def transitions_of(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What users in finer input buckets report, and their values; either end is one by itself.
+    def transitions_between(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transitions from other input buckets, and their values; either end is a narrow bucket.
 
-        Values beyond a range are moved to its end, so many users may have exactly that.
+        Values beyond a range are moved to its end, so many users may have exactly that value.
         """
-        near = (edges[-1] - edges[0]) * AT_THE_END
-        inner = [[edges[0] + near], edges[1:-1], [edges[-1] - near]]
-        finer = np.concatenate([edges[:1], *inner, edges[-1:]])
-        columns = [
-            each.mechanism.transition(finer, each.output_edges).dense() for each in self.buckets
+        end_width = (edges[-1] - edges[0]) * constants.END_WIDTH
+        inner = [[edges[0] + end_width], edges[1:-1], [edges[-1] - end_width]]
+        all_edges = np.concatenate([edges[:1], *inner, edges[-1:]])
+        transitions = [
+            of_group.mechanism.transition(all_edges, of_group.output_edges).dense()
+            for of_group in self.buckets
         ]
-        return np.stack(columns), (finer[1:] + finer[:-1]) / 2
+        return np.stack(transitions), (all_edges[1:] + all_edges[:-1]) / 2
 
     @cached_property
     def reports(self) -> FloatArray:
-        """How many reports each group has."""
-        total: FloatArray = self.counts.sum(axis=1)
-        return total
+        """N_t: the reports of each group."""
+        totals: FloatArray = self.counts.sum(axis=1)
+        return totals
 
     @cached_property
-    def shares(self) -> FloatArray:
-        """The share of each bucket among its group's reports."""
-        shares: FloatArray = self.counts / self.reports[:, None]
-        return shares
+    def observed(self) -> FloatArray:
+        """c_ti / N_t: each bucket's fraction of its group's reports."""
+        fractions: FloatArray = self.counts / self.reports[:, None]
+        return fractions
 
     @cached_property
-    def best_likelihood(self) -> float:
-        """That of a model which gives every bucket the share it has."""
-        return float(xlogy(self.counts, self.shares).sum())
+    def saturated_log_likelihood(self) -> float:
+        """Log-likelihood of the model that expects exactly the observed fractions."""
+        return float(xlogy(self.counts, self.observed).sum())
 
     @property
-    def rows(self) -> FloatArray:
-        """The transitions of all groups below one another: a row for each bucket of each group."""
+    def stacked_transitions(self) -> FloatArray:
+        """All M_t below one another: a row for each bucket of each group."""
         return self.transitions.reshape(-1, self.inputs)
 
     @property
     def inputs(self) -> int:
-        """The number of input buckets, or of values that users may have."""
+        """Length of x: input buckets, and single values that users may have."""
         return int(self.transitions.shape[2])
 
     def with_inputs(self, transitions: FloatArray, values: FloatArray) -> JointCounts:
-        """The same counts, with more values that users may have."""
-        together = np.concatenate([self.transitions, transitions], axis=2)
-        return replace(self, transitions=together, values=np.concatenate([self.values, values]))
+        """The same counts with further values in x, and the transitions from these."""
+        joined = np.concatenate([self.transitions, transitions], axis=2)
+        return replace(self, transitions=joined, values=np.concatenate([self.values, values]))
 
     def with_noise(self, share: float) -> JointCounts:
-        """The same counts, if so many users send noise over the whole domain."""
+        """The same counts if that share of users sends noise: M'_t = (1 − γ)M_t + γ/d'."""
         noise = share / self.counts.shape[1]
         return replace(self, transitions=(1 - share) * self.transitions + noise)
 
     @property
-    def penalty(self) -> float:
-        """What a parameter costs in deviance (BIC): the logarithm of the number of users."""
+    def bic_penalty(self) -> float:
+        """Cost of a parameter in deviance (BIC): ln n. The sample is users, not their reports."""
         return math.log(max(float(self.users.sum()), math.e))
 
     def deviance(self, expected: FloatArray) -> float:
-        """Twice the log-likelihood that a model falls short of the best."""
-        return 2 * (self.best_likelihood - float(xlogy(self.counts, expected).sum()))
+        """Twice the log-likelihood by which expected fractions p fall short of the observed."""
+        log_likelihood = float(xlogy(self.counts, expected).sum())
+        return 2 * (self.saturated_log_likelihood - log_likelihood)
 
     def precision(self, expected: FloatArray) -> FloatArray:
-        """1/variance of the share of every bucket, where these are expected."""
-        weights: FloatArray = self.reports[:, None] / expected
-        return weights
+        """N_t / p_ti: 1/variance of each observed fraction, where p is expected."""
+        precision: FloatArray = self.reports[:, None] / expected
+        return precision
 
-    def over_users(self, by_group: FloatArray) -> float:
-        """The average of something over all users."""
+    def user_average(self, by_group: FloatArray) -> float:
+        """The average of a quantity of groups over all users."""
         return float(self.users @ by_group / self.users.sum())
 
-    def drawn(
+    def draw(
         self, honest: FloatArray, rng: np.random.Generator, poison: FloatArray | None = None
     ) -> JointCounts:
-        """A collection of as many users: all reports of an honest user are about one value.
+        """A random collection of as many users, with honest histogram x and poison y_t.
 
-        `poison` is a fraction of the reports, by group and bucket.
+        All reports of an honest user are about one value, so users are drawn first and then their
+        reports: reports drawn one by one would scatter less. `poison` is a fraction of the
+        reports, by group and bucket.
         """
         poison = np.zeros(self.counts.shape) if poison is None else poison
         counts = []
         for group, users in enumerate(self.users):
-            repeats, attackers = int(self.repeats[group]), round(users * poison[group].sum())
-            reports = _reports(users - attackers, repeats, honest, self.transitions[group], rng)
+            repeats, attackers = (
+                int(self.reports_per_user[group]),
+                round(users * poison[group].sum()),
+            )
+            reports = _honest_reports(
+                users - attackers, repeats, honest, self.transitions[group], rng
+            )
             if attackers:
-                shares = poison[group] / poison[group].sum()
-                reports = reports + rng.multinomial(attackers * repeats, shares)
+                shape = poison[group] / poison[group].sum()
+                reports = reports + rng.multinomial(attackers * repeats, shape)
             counts.append(reports)
         return replace(self, counts=np.array(counts, dtype=np.float64))
 
 
-def _reports(
+def _honest_reports(
     users: float, repeats: int, honest: FloatArray, transition: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """The counts of one group of honest users."""
-    members = rng.multinomial(round(users), honest / honest.sum()) * repeats
-    held = np.flatnonzero(members)
-    shares = transition[:, held] / transition[:, held].sum(axis=0)
-    drawn: FloatArray = rng.multinomial(members[held], shares.T).sum(axis=0).astype(np.float64)
-    return drawn
+    """Counts by output bucket of one group of honest users."""
+    reports_by_value = rng.multinomial(round(users), honest / honest.sum()) * repeats
+    held = np.flatnonzero(reports_by_value)
+    # Columns of M sum to 1 but for rounding, which `multinomial` does not forgive.
+    probabilities = transition[:, held] / transition[:, held].sum(axis=0)
+    drawn = rng.multinomial(reports_by_value[held], probabilities.T)
+    counts: FloatArray = drawn.sum(axis=0).astype(np.float64)
+    return counts
 
 
-def _buckets(mechanism: Mechanism, fewest: int) -> Buckets:
+def _buckets(mechanism: Mechanism, fewest_reports: int) -> Buckets:
+    """√N buckets of the smallest group's N, within limits; as many inputs as outputs."""
     if mechanism.categorical:
         return Buckets(mechanism, mechanism.cells, mechanism.cells)
-    number = min(max(math.isqrt(fewest), FEWEST_BUCKETS), MOST_BUCKETS, mechanism.cells)
+    number = max(math.isqrt(fewest_reports), constants.FEWEST_BUCKETS)
+    number = min(number, constants.MOST_BUCKETS, mechanism.cells)
     return Buckets(mechanism, number, number)

@@ -1,4 +1,4 @@
-"""What attackers may send, as a model: nothing, anything evenly, the same everywhere, or freely."""
+"""Models of the poison: `nobody`, `even`, `alike` and `own` (docs/method.md, The model)."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ OWN = "own"
 
 
 @dataclass(frozen=True, eq=False)
-class Poison:
-    """Where poison may be (`places`, by group and bucket), and how it may differ between groups.
+class PoisonModel:
+    """Which buckets poison may be in, and how it may differ between groups.
 
-    `nobody`: there is none. `even`: it is spread evenly over its places, alike in all groups.
-    `alike`: attackers send the same in all groups, whatever that is, as a place in the report
-    domain. `own`: every group has its own.
+    `nobody`: there is none. `even`: it is spread evenly over the report domain, in all groups.
+    `alike`: attackers send the same distribution in all groups, relative to the report domain.
+    `own`: every group has its own. `support` is by group and bucket.
 
-    The share of attackers is one number for each group that has places. These shares scatter as
-    random groups make them.
+    The share γ_t of attackers is a number for each group that has a support. These shares scatter
+    about one γ, as random groups make them. What attackers send is described by weights w ≥ 0.
 
-    >>> model = Poison.own(np.array([[False, True], [False, False]]))
-    >>> model.variables, model.attacked.tolist(), model.parameters
+    >>> model = PoisonModel.own(np.array([[False, True], [False, False]]))
+    >>> model.weight_count, model.attacked.tolist(), model.parameter_count
     (1, [True, False], 1)
     """
 
     kind: str
-    places: BoolArray
+    support: BoolArray
 
     @classmethod
-    def nobody(cls, groups: int, outputs: int) -> Poison:
+    def nobody(cls, groups: int, outputs: int) -> PoisonModel:
         """No poison at all."""
         return cls(NOBODY, np.zeros((groups, outputs), dtype=bool))
 
     @classmethod
-    def even(cls, groups: int, outputs: int) -> Poison:
+    def even(cls, groups: int, outputs: int) -> PoisonModel:
         """Noise over the whole domain."""
         return cls(EVEN, np.ones((groups, outputs), dtype=bool))
 
     @classmethod
-    def alike(cls, buckets: BoolArray, groups: int) -> Poison:
+    def alike(cls, buckets: BoolArray, groups: int) -> PoisonModel:
         """The same poison in these buckets of every group."""
         return cls(ALIKE, np.broadcast_to(buckets, (groups, len(buckets))).copy())
 
     @classmethod
-    def own(cls, places: BoolArray) -> Poison:
+    def own(cls, support: BoolArray) -> PoisonModel:
         """Poison of each group's own."""
-        return cls(OWN, places)
+        return cls(OWN, support)
 
     @cached_property
     def attacked(self) -> BoolArray:
-        """The groups that have attackers."""
-        found: BoolArray = np.any(self.places, axis=1)
-        return found
+        """Whether each group may have attackers."""
+        attacked: BoolArray = np.any(self.support, axis=1)
+        return attacked
 
     @property
     def shared(self) -> bool:
@@ -66,49 +66,49 @@ class Poison:
         return self.kind in (EVEN, ALIKE)
 
     @cached_property
-    def columns(self) -> IntArray:
+    def shared_buckets(self) -> IntArray:
         """The buckets in which shared poison may be."""
-        return np.flatnonzero(self.places.any(axis=0))
+        return np.flatnonzero(self.support.any(axis=0))
 
     @cached_property
-    def variables(self) -> int:
-        """How many numbers describe what attackers send."""
+    def weight_count(self) -> int:
+        """Length of w: numbers that describe what attackers send."""
         if self.kind == ALIKE:
-            return len(self.columns)
-        return int(self.places.sum()) if self.kind == OWN else 0
+            return len(self.shared_buckets)
+        return int(self.support.sum()) if self.kind == OWN else 0
 
     @property
-    def parameters(self) -> int:
-        """What the model has beyond honest users: these numbers, and one share of attackers.
+    def parameter_count(self) -> int:
+        """Free numbers beyond those of honest users, for BIC: the weights and one γ.
 
-        Given the share, the numbers are bound to sum to it, in each group with poison of its own.
+        The weights are bound to sum to γ_t in each group with poison of its own, or to 1 if shared.
         """
         if self.kind == NOBODY:
             return 0
         if self.kind == OWN:
-            return self.variables - int(self.attacked.sum()) + 1
-        return max(self.variables, 1)
+            return self.weight_count - int(self.attacked.sum()) + 1
+        return max(self.weight_count, 1)
 
-    def start(self, share: float) -> FloatArray:
-        """The numbers to begin with: spread evenly."""
+    def initial_weights(self, share: float) -> FloatArray:
+        """Weights to start from: spread evenly over the support."""
         if self.kind == ALIKE:
-            return np.full(self.variables, 1 / self.variables)
+            return np.full(self.weight_count, 1 / self.weight_count)
         if self.kind == OWN:
-            sizes = self.places.sum(axis=1)
+            sizes = self.support.sum(axis=1)
             return np.repeat(share / np.maximum(sizes, 1), sizes)
         return np.empty(0)
 
-    def spread(self, numbers: FloatArray, shares: FloatArray) -> FloatArray:
-        """The poison in every bucket, as a fraction of the group's reports.
+    def poison(self, weights: FloatArray, attacker_shares: FloatArray) -> FloatArray:
+        """y_t: the poison in every bucket, as a fraction of the group's reports.
 
-        >>> Poison.even(1, 4).spread(np.empty(0), np.array([0.5])).tolist()
+        >>> PoisonModel.even(1, 4).poison(np.empty(0), np.array([0.5])).tolist()
         [[0.125, 0.125, 0.125, 0.125]]
         """
-        poison = np.zeros(self.places.shape)
+        poison = np.zeros(self.support.shape)
         if self.kind == EVEN:
-            poison[:] = shares[:, None] / self.places.shape[1]
+            poison[:] = attacker_shares[:, None] / self.support.shape[1]
         elif self.kind == ALIKE:
-            poison[:, self.columns] = shares[:, None] * numbers
+            poison[:, self.shared_buckets] = attacker_shares[:, None] * weights
         elif self.kind == OWN:
-            poison[self.places] = numbers
+            poison[self.support] = weights
         return poison

@@ -1,4 +1,7 @@
-"""Which model of the poison the data choose, and which others they cannot rule out."""
+"""Choice of a model of the poison, and the other models that the data cannot rule out.
+
+docs/method.md, Which model.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +10,39 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
+from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, Poison
-from unpoison.filters.joint.refinement import refined
-from unpoison.filters.joint.search import FITS, Search
-from unpoison.filters.joint.solver import Fit
-from unpoison.filters.joint.support import (
-    columns,
-    model_at,
-    one_sided,
-    starts,
-    tidied,
-    with_neighbours,
-    without_islands,
+from unpoison.filters.joint.fitting import Fit
+from unpoison.filters.joint.initial_support import (
+    in_any_group,
+    initial_supports,
+    one_sided_supports,
+    widened,
+)
+from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
+from unpoison.filters.joint.model_search import ModelSearch, Standing
+from unpoison.filters.joint.point_values import with_point_values
+from unpoison.filters.joint.support_search import (
+    model_with_support,
+    refine_support,
+    try_without_islands,
 )
 from unpoison.types import BoolArray
 
-CLOSE = 6.0
-"""A difference of scores that leaves the worse model a chance of 1 in 20."""
-LEVEL = 0.05
-POOR = 0.01
-MOST_STARTS = 3
-REACHES = (1, 2, 4)
-"""Up to a sixteenth of the report domain."""
-
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """The model that was chosen, and others that explain the counts as well.
+class ModelChoice:
+    """The chosen model, and the others that may be true as well.
 
-    `counts` may have more values of users than were asked about. If no model fits, the others are
-    all that were tried, but for poison of each group's own with a majority of attackers.
+    `counts` may have more values of users than the counts that were asked about. `others` are
+    those that the data cannot rule out; if no model fits, all that were tried, but for poison of
+    each group's own with a majority of attackers.
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
     >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> choice = choose(JointCounts.of(run.summary, range(4)))
-    >>> choice.best.model.kind, choice.fits, round(choice.share, 2)
+    >>> choice = choose_model(JointCounts.of(run.summary, range(4)))
+    >>> choice.best.model.kind, choice.fits, round(choice.attacker_share, 2)
     ('alike', True, 0.3)
     """
 
@@ -54,39 +53,40 @@ class Choice:
     others: tuple[Fit, ...]
 
     @property
-    def share(self) -> float:
+    def attacker_share(self) -> float:
         """γ̂ over all users."""
-        return self.counts.over_users(self.best.shares)
+        return self.counts.user_average(self.best.attacker_shares)
 
     @property
     def fits(self) -> bool:
-        """Whether the counts could come from the model at all."""
-        return self.best.p_value > FITS
+        """Whether the goodness-of-fit test accepts the chosen model."""
+        return self.best.p_value > constants.LEAST_FIT_P_VALUE
 
     @property
     def fits_poorly(self) -> bool:
-        """Whether they could, but hardly."""
-        return self.fits and self.best.p_value < POOR
+        """Whether the test accepts the model, but with a p-value that calls for a warning."""
+        return self.fits and self.best.p_value < constants.POOR_FIT_P_VALUE
 
     @property
-    def alone(self) -> bool:
+    def single_group_poisoned(self) -> bool:
         """Whether poison was found in one group, without others to compare it with."""
-        return len(self.counts.groups) == 1 and self.share > 0
+        return len(self.counts.groups) == 1 and self.attacker_share > 0
 
     @property
     def other_kinds(self) -> tuple[str, ...]:
-        """Other kinds of attack that explain the counts as well."""
-        kinds = dict.fromkeys(each.model.kind for each in self.others)
+        """Other kinds of model that may be true as well."""
+        kinds = dict.fromkeys(candidate.model.kind for candidate in self.others)
         return tuple(kind for kind in kinds if kind != self.best.model.kind)
 
     @property
-    def doubt(self) -> bool:
+    def doubtful(self) -> bool:
         """Whether the answer may be off by more than its interval says."""
-        return bool(self.other_kinds) or not self.fits or self.fits_poorly or self.alone
+        unclear = bool(self.other_kinds) or not self.fits
+        return unclear or self.fits_poorly or self.single_group_poisoned
 
 
-def choose(counts: JointCounts) -> Choice:
-    """The model with the best score of those that fit the counts.
+def choose_model(counts: JointCounts) -> ModelChoice:
+    """The model with the least BIC of those that fit the counts.
 
     Simple explanations are tried first: nobody attacks, or noise over the whole domain, or the same
     poison in all groups. Only if none of these fits may every group have poison of its own.
@@ -94,94 +94,103 @@ def choose(counts: JointCounts) -> Choice:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=0.5, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.3), rng=rng)
-    >>> choose(JointCounts.of(run.summary, range(4))).share
+    >>> choose_model(JointCounts.of(run.summary, range(4))).attacker_share
     0.0
     """
-    places, nobody = starts(counts), Poison.nobody(*counts.counts.shape)
-    search = _simple(counts, places)
-    if not search.possible(search.best) or search.best.p_value < LEVEL:
-        simple = [nobody, Poison.even(*counts.counts.shape)]
-        other = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
-        search = _finer(search, simple + other, places)
-    if not search.possible(search.best):
-        _freely(search, places)
-    if search.best.p_value < LEVEL and search.best.model.kind == OWN:
-        search = _finer(search, [search.best.model], places)
-        _freely(search, [search.best.model.places, *places])
-    best, even = search.best, search.fit(Poison.even(*counts.counts.shape))
-    return Choice(search.counts, best, search.fit(nobody), even, _others(search))
+    supports, nobody = initial_supports(counts), PoisonModel.nobody(*counts.counts.shape)
+    even = PoisonModel.even(*counts.counts.shape)
+    search = _search_simple_models(counts, supports)
+    # A poor fit may be due to values that many users share: these come before any other attack.
+    if not search.is_possible(search.best) or _explains_badly(search.best):
+        alike = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
+        search = _with_point_values(search, [nobody, even, *alike], supports)
+    if not search.is_possible(search.best):
+        _search_own_models(search, supports)
+    if _explains_badly(search.best) and search.best.model.kind == OWN:
+        search = _with_point_values(search, [search.best.model], supports)
+        _search_own_models(search, [search.best.model.support, *supports])
+    best, even_fit = search.best, search.fit(even)
+    return ModelChoice(search.counts, best, search.fit(nobody), even_fit, _plausible_others(search))
 
 
-def _simple(counts: JointCounts, places: list[BoolArray]) -> Search:
-    """Nobody attacks, noise, or the same poison in all groups."""
-    search = Search(counts)
+def _explains_badly(candidate: Fit) -> bool:
+    return candidate.p_value < constants.REFINEMENT_LEVEL
+
+
+def _search_simple_models(counts: JointCounts, supports: list[BoolArray]) -> ModelSearch:
+    """A search with `nobody`, `even`, and `alike` from every support to start from."""
+    search = ModelSearch(counts)
     groups, outputs = counts.counts.shape
-    search.fit(Poison.nobody(groups, outputs))
-    search.fit(Poison.even(groups, outputs))
-    for each in [np.ones(outputs, dtype=bool), *map(columns, places)]:
-        tidied(search, Poison.alike(each, groups))
+    search.fit(PoisonModel.nobody(groups, outputs))
+    search.fit(PoisonModel.even(groups, outputs))
+    for buckets in [np.ones(outputs, dtype=bool), *map(in_any_group, supports)]:
+        refine_support(search, PoisonModel.alike(buckets, groups))
     return search
 
 
-def _finer(search: Search, models: list[Poison], places: list[BoolArray]) -> Search:
-    """The same with more values of users, if these models ask for any."""
-    finer = refined(search.counts, models)
+def _with_point_values(
+    search: ModelSearch, models: list[PoisonModel], supports: list[BoolArray]
+) -> ModelSearch:
+    """A new search with more values of users, if one of the models asks for any."""
+    finer = with_point_values(search.counts, models)
     if finer is search.counts:
         return search
-    again = _simple(finer, places)
+    finer_search = _search_simple_models(finer, supports)
     for model in models:
-        again.fit(model)
-    return again
+        finer_search.fit(model)
+    return finer_search
 
 
-def _freely(search: Search, places: list[BoolArray]) -> None:
-    """Poison of each group's own."""
-    for each in _beginnings(search, places):
-        tidied(search, Poison.own(each))
-    without_islands(search)
+def _search_own_models(search: ModelSearch, supports: list[BoolArray]) -> None:
+    """Try poison of each group's own from the most promising supports."""
+    for support in _promising(search, supports):
+        refine_support(search, PoisonModel.own(support))
+    try_without_islands(search)
 
 
-def _beginnings(search: Search, places: list[BoolArray]) -> list[BoolArray]:
-    """What the linear program says, and the most promising of all other beginnings."""
-    rest = places[1:] + one_sided(search.counts)
-    rest.sort(key=lambda each: search.rank(search.fit(Poison.own(each))))
-    return places[:1] + rest[:MOST_STARTS]
+def _promising(search: ModelSearch, supports: list[BoolArray]) -> list[BoolArray]:
+    """The first support, the linear program's, and those that rank best of all others."""
+    others = supports[1:] + one_sided_supports(search.counts)
+    others.sort(key=lambda support: search.rank(search.fit(PoisonModel.own(support))))
+    return supports[:1] + others[: constants.MOST_OWN_STARTS]
 
 
-def _others(search: Search) -> tuple[Fit, ...]:
-    """What may be true as well as the best."""
-    best, found = search.best, list(search.fits.values())
-    if best.p_value > FITS:
-        close = [each for each in found if each is not best and _plausible(search, each)]
-        return *close, *_wider(search, best)
-    tried = (each for each in found if search.rank(each) < (3,))
-    return tuple(each for each in tried if each is not best)
+def _plausible_others(search: ModelSearch) -> tuple[Fit, ...]:
+    """Fits that may be true as well as the best; all informative ones if the best does not fit."""
+    best, tried = search.best, list(search.fits.values())
+    if best.p_value > constants.LEAST_FIT_P_VALUE:
+        others = [fit for fit in tried if fit is not best and _is_plausible(search, fit)]
+        return *others, *_widened_fits(search, best)
+    informative = (fit for fit in tried if search.rank(fit)[0] < Standing.EXPLAINS_ANYTHING)
+    return tuple(fit for fit in informative if fit is not best)
 
 
-def _wider(search: Search, best: Fit) -> list[Fit]:
+def _widened_fits(search: ModelSearch, best: Fit) -> list[Fit]:
     """The best with more buckets on either side: poison may end within one, or fade away."""
     model, mechanism = best.model, search.counts.buckets[0].mechanism
+    # Categories have no neighbours.
     if mechanism.categorical or model.kind not in (ALIKE, OWN):
         return []
-    places = (with_neighbours(model.places, reach) for reach in REACHES)
-    wider = [search.fit(model_at(model.kind, each)) for each in places]
-    return [each for each in wider if each is not best and search.possible(each)]
+    supports = (widened(model.support, reach) for reach in constants.WIDENINGS)
+    fits = [search.fit(model_with_support(model.kind, support)) for support in supports]
+    return [fit for fit in fits if fit is not best and search.is_possible(fit)]
 
 
-def _plausible(search: Search, each: Fit) -> bool:
-    """Whether a model fits, and its score is close; or whether it is significantly better.
+def _is_plausible(search: ModelSearch, candidate: Fit) -> bool:
+    """Whether a model fits, and its BIC is close; or whether it is significantly better.
 
-    The latter is asked of simpler kinds only: poison of a group's own soaks up noise. So does a
+    The latter is asked of simpler kinds only: poison of a group's own absorbs noise. So does a
     little poison in the one bucket of all with the largest residual, if nobody attacks and that
-    explains the counts.
+    explains the counts: other kinds than noise are then no news.
     """
-    best = search.best
-    explained = best.model.kind == NOBODY and best.p_value > LEVEL
-    chance = explained and each.model.kind != EVEN
-    if chance or not search.possible(each):
+    best, kind = search.best, candidate.model.kind
+    nobody_explains = best.model.kind == NOBODY and best.p_value > constants.SIGNIFICANCE
+    absorbs_noise = nobody_explains and kind != EVEN
+    if absorbs_noise or not search.is_possible(candidate):
         return False
-    more, gain = each.model.parameters - best.model.parameters, best.deviance - each.deviance
+    parameters = candidate.model.parameter_count - best.model.parameter_count
+    gain = best.deviance - candidate.deviance
     # A share of noise can only be positive, so its test has one side.
-    level = 2 * LEVEL if each.model.kind == EVEN else LEVEL
-    better = more > 0 and float(chi2.sf(gain, more)) < level and each.model.kind != OWN
-    return better or search.score(each) - search.score(best) < CLOSE
+    level = 2 * constants.SIGNIFICANCE if kind == EVEN else constants.SIGNIFICANCE
+    better = parameters > 0 and float(chi2.sf(gain, parameters)) < level and kind != OWN
+    return better or search.bic(candidate) - search.bic(best) < constants.CLOSE_BIC

@@ -1,0 +1,216 @@
+"""Every number of the joint filter that the counts do not determine, with its reason.
+
+Modules read them as `constants.NAME` at the time of use, so that `unpoison bench joint-constants`
+can halve and double each one and print what that does; docs/method.md keeps its table. A numeric
+literal elsewhere in `filters/joint` fails a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+
+class Origin(Enum):
+    """Where the value of a constant comes from.
+
+    >>> Origin.TEST_LEVEL.value
+    'test level'
+    """
+
+    TEST_LEVEL = "test level"
+    """An error rate of a test, or of an interval, that is stated to the reader of an estimate."""
+    SOLVER = "solver"
+    """Accuracy or path of a numerical method; the answer should not depend on it."""
+    WORK = "bound on work"
+    """A limit on rounds, draws or candidates; more costs time and should change little."""
+    JUDGEMENT = "chosen by looking"
+    """Chosen because simulated collections came out better, with no derivation."""
+
+
+@dataclass(frozen=True)
+class Below:
+    """An exclusive upper limit of a constant's meaning, such as 1 for a fraction.
+
+    >>> Below(1.0).limit
+    1.0
+    """
+
+    limit: float
+
+
+Level = Annotated[float, Origin.TEST_LEVEL, Below(1.0)]
+SolverNumber = Annotated[float, Origin.SOLVER]
+SolverFraction = Annotated[float, Origin.SOLVER, Below(1.0)]
+Work = Annotated[int, Origin.WORK]
+Judgement = Annotated[float, Origin.JUDGEMENT]
+JudgedCount = Annotated[int, Origin.JUDGEMENT]
+
+# Buckets (`counts.py`)
+
+MOST_BUCKETS: JudgedCount = 64
+"""Input and output buckets of a group, at most. Poison that may be anywhere absorbs noise, the less
+the fewer buckets there are: 64 gave a better γ̂ than the paper's √N."""
+
+FEWEST_BUCKETS: JudgedCount = 8
+"""Buckets of a group, at least. Applies only where the smallest group has under 64 reports."""
+
+END_WIDTH: SolverNumber = 1e-6
+"""Width of the two end values, as a fraction of the input range. Stands for a point mass; it must
+be positive, since a transition averages over an input bucket."""
+
+# Interior-point method (`point.py`, `solver.py`)
+
+FIRST_BARRIER: SolverNumber = 100.0
+"""Barrier μ at the start, in units of log-likelihood: large enough to keep the first steps away
+from the bounds."""
+
+LAST_BARRIER: SolverNumber = 1e-4
+"""Barrier μ at which the method stops. The log-likelihood is then short of its maximum by about μ
+for each bound: some 0.01 in all, where a standard error of the answer is 0.5."""
+
+BARRIER_FALL: SolverFraction = 0.2
+"""Factor by which μ falls at least, after a step that was not cut short."""
+
+CENTRING_AFTER_FULL_STEP: SolverFraction = 0.1
+"""Next μ as a fraction of the present gap per bound, after a full step (Mehrotra's σ)."""
+
+CENTRING_AFTER_CUT_STEP: SolverFraction = 0.3
+"""Next μ as a fraction of the present gap per bound, after a step that a bound cut short: nearer a
+bound, more centring."""
+
+FULL_STEP: SolverFraction = 0.9
+"""Fraction of a Newton step from which it counts as full. Convergence asks for a full step."""
+
+SHORT_STEP: SolverFraction = 0.3
+"""Fraction of a Newton step up to which μ stays: so short a step says that the point is too near a
+bound to lower the barrier."""
+
+STEP_TO_BOUND: SolverFraction = 0.995
+"""Fraction of the way to the nearest bound that a step may go. 1 would put a variable on its bound,
+where its barrier is infinite."""
+
+GAP_SLACK: SolverNumber = 2.0
+"""Factor on the last barrier's gap under which the method has converged. On the central path the
+gap is μ for each bound, so 1 would be exact and hardly ever met."""
+
+MOST_STEPS: Work = 200
+"""Steps of one fit, at most. 10 to 20 are usual; a fit that ends here says it did not converge."""
+
+STEPS_BEFORE_GIVING_UP: Work = 20
+"""Steps after which a fit of a model that cannot explain the counts is abandoned."""
+
+HOPELESS_DEVIANCE: Annotated[float, Origin.WORK] = 100.0
+"""Deviance per bucket above which a model cannot explain the counts. Noise alone gives about 1."""
+
+FIRST_ATTACKER_SHARE: SolverFraction = 0.2
+"""γ_t at the start of a fit with poison."""
+
+FIRST_NOISE_SHARE: SolverFraction = 0.02
+"""γ_t at the start of a fit of noise over the whole domain. Near 0, because that likelihood has a
+second peak at nothing but noise, which a start far from 0 could climb."""
+
+# Where poison may be (`initial_support.py`, `support_search.py`)
+
+SUPPORT_LEVEL: Level = 0.05
+"""Chance that noise alone breaks any bound of the linear program for the least poison."""
+
+NEIGHBOURS: JudgedCount = 2
+"""Buckets by which a support is widened on either side, as a start and to tell its islands
+apart."""
+
+ONE_SIDED_CUTS: JudgedCount = 8
+"""Parts of the report domain whose edges are the cuts of one-sided supports to start from."""
+
+MOST_OWN_STARTS: Work = 3
+"""Supports besides the linear program's from which poison of each group's own is sought."""
+
+NOTICEABLE_RESIDUAL: Judgement = 2.0
+"""Residual, in standard deviations, above which a bucket beside the support is added to it while
+the model does not fit."""
+
+FAINT_POISON: Annotated[tuple[float, float], Origin.JUDGEMENT] = (1.0, 2.0)
+"""Poison of a bucket, in standard deviations, below which the bucket is left out on trial, in this
+order. √ln n follows as the last, where BIC stops paying for a bucket."""
+
+MOST_SUPPORT_ROUNDS: Work = 10
+"""Rounds of growing and pruning a support, or of trying it without its islands, at most."""
+
+# Which model (`model_search.py`, `selection.py`)
+
+LEAST_FIT_P_VALUE: Level = 1e-3
+"""p-value of the goodness-of-fit test under which a model does not explain the counts."""
+
+POOR_FIT_P_VALUE: Annotated[float, Origin.JUDGEMENT, Below(1.0)] = 0.01
+"""p-value under which a model explains the counts poorly, so that the verdict warns."""
+
+REFINEMENT_LEVEL: Level = 0.05
+"""p-value of the best model under which values that many users share are looked for."""
+
+SIGNIFICANCE: Level = 0.05
+"""Level at which a model with more parameters is significantly better than the chosen one."""
+
+CLOSE_BIC: Annotated[float, Origin.TEST_LEVEL] = 6.0
+"""BIC difference within which a model may be true as well: odds of exp(-6/2), 1 in 20."""
+
+WIDENINGS: Annotated[tuple[int, int, int], Origin.JUDGEMENT] = (1, 2, 4)
+"""Buckets by which the chosen support is widened for the interval: poison may end within a bucket,
+or fade below the noise. Up to a sixteenth of the report domain."""
+
+# Values that many users share (`point_values.py`)
+
+FINE_BUCKETS: JudgedCount = 1024
+"""Candidate values across the input range."""
+
+MOST_VALUE_ROUNDS: Work = 4
+"""Rounds in which values are added, at most."""
+
+VALUES_AT_ONCE: Work = 8
+"""Values added in one round, at most."""
+
+VALUE_GAIN: Judgement = 1.0
+"""Slope of the log-likelihood, per unit of honest share moved to a value, above which the value is
+tried."""
+
+HELD_SHARE: SolverNumber = 1e-6
+"""Share of users under which an added value is dropped again: the barrier leaves every value a
+little."""
+
+# Intervals (`intervals.py`, `noise.py`)
+
+INTERVAL_LEVEL: Level = 0.05
+"""How often an interval may miss: 95 % intervals."""
+
+NOISE_LEVEL: Level = 0.05
+"""Level of the test that must not notice noise over the whole domain, for
+`fit.interval_with_noise`."""
+
+NOISE_HALVINGS: Work = 7
+"""Halvings of [0, 1/2] in the search for the largest unnoticed share of noise: to 0.004."""
+
+BIAS_REPLICATES: Work = 20
+"""Collections drawn to measure the bias of a fit with noise."""
+
+BIAS_SMOOTHINGS: JudgedCount = 8
+"""Smoothings with (1/4, 1/2, 1/4) before collections are drawn to measure a bias: a spread of two
+buckets, enough to join the few values to which the most likely histogram shrinks."""
+
+# Does anybody attack? (`significance.py`, `blind_spot.py`)
+
+P_VALUE_REPLICATES: Work = 40
+"""Collections drawn to find the degrees of freedom of "nobody attacks"."""
+
+P_VALUE_REPLICATES_FEW_BUCKETS: Work = 200
+"""Collections drawn for the p-value of "nobody attacks" with few buckets, where the variance of the
+deviance is taken from them too."""
+
+FEW_BUCKETS: JudgedCount = 100
+"""Buckets of all groups together up to which the deviance follows a scaled χ²: the reports of one
+user are alike, which shows where there are few buckets."""
+
+CERTAIN_P_VALUE: Annotated[float, Origin.WORK, Below(1.0)] = 1e-6
+"""p-value by a count of parameters under which no collection is drawn to find it more exactly."""
+
+BLIND_SPOT_LEVEL: Level = 0.05
+"""Level of the test that must not notice an attacker who hides in the noise (the blind spot)."""

@@ -1,0 +1,108 @@
+"""Fits: the most likely honest histogram and poison under one model, with errors and p-value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import chi2
+
+from unpoison.filters.joint import constants
+from unpoison.filters.joint.counts import JointCounts
+from unpoison.filters.joint.model import EVEN, PoisonModel
+from unpoison.filters.joint.scoring import degrees_of_freedom
+from unpoison.filters.joint.solver import Maximum, maximise_likelihood
+from unpoison.system.blas import single_threaded
+from unpoison.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The most likely histograms under one model of the poison.
+
+    `honest` is x̂, `attacker_shares` the γ̂_t, `poison` the ŷ_t and `expected` the p_t, by group and
+    bucket. `duality_gap` bounds by how much the log-likelihood could still rise. The covariances
+    of x̂ and of the γ̂_t have all other unknowns free.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
+    >>> honest_fit = fit(JointCounts.of(run.summary, [0, 1]), PoisonModel.nobody(2, 64))
+    >>> honest_fit.converged, honest_fit.duality_gap < 0.1, bool(honest_fit.p_value > 0.01)
+    (True, True, True)
+    """
+
+    model: PoisonModel
+    honest: FloatArray
+    attacker_shares: FloatArray
+    poison: FloatArray
+    expected: FloatArray
+    deviance: float
+    degrees_of_freedom: float
+    steps: int
+    duality_gap: float
+    converged: bool
+    honest_covariance: FloatArray
+    share_covariance: FloatArray
+
+    @property
+    def p_value(self) -> float:
+        """Chance of counts that fit as badly, if the model is true (χ²)."""
+        return float(chi2.sf(self.deviance, max(self.degrees_of_freedom, 1.0)))
+
+    def mean(self, values: FloatArray) -> float:
+        """The honest mean of the given values of x."""
+        return float(self.honest @ values)
+
+    def standard_error(self, values: FloatArray) -> float:
+        """The standard error of that mean."""
+        variance = float(values @ self.honest_covariance @ values)
+        return math.sqrt(max(variance, 0.0))
+
+
+@single_threaded
+def fit(counts: JointCounts, model: PoisonModel, most_steps: int | None = None) -> Fit:
+    """Maximise the likelihood under a model.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), "point:C", 0.2, np.random.default_rng(1))
+    >>> last = np.arange(64) == 63
+    >>> point_fit = fit(JointCounts.of(run.summary, [0, 1]), PoisonModel.alike(last, 2))
+    >>> bool(np.allclose(point_fit.attacker_shares, 0.2, atol=0.01))
+    True
+    """
+    most_steps = constants.MOST_STEPS if most_steps is None else most_steps
+    best = _fit_of(maximise_likelihood(counts, model, most_steps))
+    if model.kind == EVEN:
+        # The likelihood may have a second peak, at nothing but noise: no noise may be better.
+        nobody = PoisonModel.nobody(*counts.counts.shape)
+        without_noise = _fit_of(maximise_likelihood(counts, nobody, most_steps))
+        if without_noise.deviance < best.deviance:
+            return replace(without_noise, model=model)
+    return best
+
+
+def _fit_of(maximum: Maximum) -> Fit:
+    """What the solver's last point says, with errors from its last scoring step."""
+    point, step = maximum.point, maximum.next_step
+    counts, inputs = point.counts, len(point.honest)
+    expected = point.expected().reshape(counts.counts.shape)
+    groups = len(counts.reports)
+    share_covariance = np.zeros((groups, groups))
+    share_covariance[np.ix_(point.attacked, point.attacked)] = step.covariance[inputs:, inputs:]
+    return Fit(
+        model=point.model,
+        honest=point.honest,
+        attacker_shares=1 - point.honest_shares,
+        poison=point.poison(),
+        expected=expected,
+        deviance=counts.deviance(expected),
+        degrees_of_freedom=degrees_of_freedom(point, step),
+        steps=maximum.steps,
+        duality_gap=point.duality_gap,
+        converged=maximum.converged,
+        honest_covariance=step.covariance[:inputs, :inputs],
+        share_covariance=share_covariance,
+    )

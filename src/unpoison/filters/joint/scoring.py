@@ -1,0 +1,180 @@
+"""One step of Fisher scoring with logarithmic barriers (docs/method.md, The algorithm).
+
+Newton's method on the log-likelihood, with the observed information replaced by the expected one,
+Jᵀ diag(N/p) J. Each weight w enters one bucket of a group, so their part of that matrix is
+diagonal, and they are eliminated (a Schur complement): the system that is left has an unknown for
+each entry of x, each a_t, and each sum that is fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unpoison.filters.joint.point import Point
+from unpoison.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringStep:
+    """A direction for x, a and w, with the matrices from which errors and leverage are read.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts, PoisonModel
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, [0, 1])
+    >>> step = ScoringStep.at(Point(counts, PoisonModel.nobody(2, 64)))
+    >>> bool(abs(step.honest.sum()) < 1e-9)
+    True
+    """
+
+    honest: FloatArray
+    honest_shares: FloatArray
+    weights: FloatArray
+    covariance: FloatArray
+    """Of x and a, with the weights free."""
+    weight_cross: FloatArray
+    """The information's block of weights against x and a."""
+    weight_variance: FloatArray
+    """1 / the information's diagonal block of weights."""
+    precision: FloatArray
+    """N_t / p in rows."""
+    derivatives: FloatArray
+    """J: ∂p by x and a, in rows."""
+
+    @classmethod
+    def at(cls, point: Point) -> ScoringStep:
+        """The step from a point."""
+        honest_expected = point.honest_expected()
+        expected = point.expected(honest_expected)
+        precision = point.row_reports / expected
+        # Minimised is Σ N p − c ln p: the first sum is constant, and keeps slopes near 0.
+        slope = point.row_reports - point.counts.counts.ravel() / expected
+        derivatives = point.derivatives(honest_expected)
+        gradient = derivatives.T @ slope
+        information = derivatives.T @ (precision[:, None] * derivatives)
+        _add_barriers(point, gradient, information)
+        _add_scatter_of_shares(point, gradient, information)
+        eliminated = _EliminatedWeights.at(point, precision, slope, derivatives)
+        system, right = _equations(point, gradient, information, eliminated)
+        # Scaling by x keeps the equations well conditioned where x is nearly 0.
+        scale = np.ones(len(right))
+        scale[: len(point.honest)] = point.honest
+        inverse = np.linalg.inv(system * scale[:, None] * scale)
+        covariance = inverse * scale[:, None] * scale
+        solution = covariance @ right
+        size, inputs = derivatives.shape[1], len(point.honest)
+        direction, sum_multipliers = solution[:size], solution[size:]
+        pull = point.fixed_sums[1].T @ sum_multipliers
+        followed = eliminated.gradient + eliminated.cross @ direction + pull
+        return cls(
+            honest=direction[:inputs],
+            honest_shares=direction[inputs:],
+            weights=-followed * eliminated.variance,
+            covariance=covariance[:size, :size],
+            weight_cross=eliminated.cross,
+            weight_variance=eliminated.variance,
+            precision=precision,
+            derivatives=derivatives,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _EliminatedWeights:
+    """The weights' part of the equations: gradient, cross block and 1/diagonal block."""
+
+    gradient: FloatArray
+    cross: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def at(
+        cls, point: Point, precision: FloatArray, slope: FloatArray, derivatives: FloatArray
+    ) -> _EliminatedWeights:
+        if not point.model.weight_count:
+            return cls(np.empty(0), np.empty((0, derivatives.shape[1])), np.empty(0))
+        rows, slopes = point.weight_rows, point.weight_slopes()
+        weighted = slopes * precision[rows]
+        cross = np.einsum("wr,wrv->wv", weighted, derivatives[rows])
+        gradient = (slopes * slope[rows]).sum(axis=1) - point.barrier / point.weights
+        diagonal = (slopes * weighted).sum(axis=1) + point.weight_multipliers / point.weights
+        return cls(gradient, cross, 1 / diagonal)
+
+
+def _add_barriers(point: Point, gradient: FloatArray, information: FloatArray) -> None:
+    """The barriers of x, of a, and of 1 − a, added in place."""
+    inputs = len(point.honest)
+    of_x = np.arange(inputs)
+    gradient[:inputs] -= point.barrier / point.honest
+    information[of_x, of_x] += point.honest_multipliers / point.honest
+    of_a, shares = np.arange(inputs, len(gradient)), point.honest_shares[point.attacked]
+    # a > 0 has a primal barrier alone, since no a ends there. Without it, a step that a = 0 cuts
+    # short would cut all further ones, too.
+    gradient[inputs:] -= point.barrier / shares
+    information[of_a, of_a] += point.barrier / shares**2
+    if len(point.bounded):
+        attackers = 1 - point.honest_shares[point.bounded]
+        gradient[inputs:] += point.barrier / attackers
+        information[of_a, of_a] += point.share_multipliers / attackers
+
+
+def _add_scatter_of_shares(point: Point, gradient: FloatArray, information: FloatArray) -> None:
+    """The normal density of the γ_t about their average, variance γ(1 − γ)/n_t, added in place."""
+    if not len(point.attacked):
+        return
+    users, shares = point.counts.users[point.attacked], 1 - point.honest_shares[point.attacked]
+    average = users @ shares / users.sum()
+    # One attacker in all is the least that leaves any scatter: γ = 0 would have none.
+    variance = max(average * (1 - average), 1 / point.counts.users.sum()) / users
+    centring = np.eye(len(users)) - users / users.sum()
+    curvature = centring.T @ (centring / variance[:, None])
+    inputs = len(point.honest)
+    information[inputs:, inputs:] += curvature
+    gradient[inputs:] -= curvature @ shares
+
+
+def _equations(
+    point: Point, gradient: FloatArray, information: FloatArray, weights: _EliminatedWeights
+) -> tuple[FloatArray, FloatArray]:
+    """Matrix and right side for x, a and the multipliers of the fixed sums, without w."""
+    of_x_and_a, of_w = point.fixed_sums
+    x_and_a = np.concatenate([point.honest, point.honest_shares[point.attacked]])
+    excess = of_x_and_a @ x_and_a + of_w @ point.weights - 1
+    scaled_cross = weights.variance[:, None] * weights.cross
+    scaled_sums = of_w * weights.variance
+    coupling = of_x_and_a - scaled_sums @ weights.cross
+    schur = information - weights.cross.T @ scaled_cross
+    system = np.block([[schur, coupling.T], [coupling, -(scaled_sums @ of_w.T)]])
+    right = [scaled_cross.T @ weights.gradient - gradient, scaled_sums @ weights.gradient - excess]
+    return system, np.concatenate(right)
+
+
+def degrees_of_freedom(point: Point, step: ScoringStep) -> float:
+    """Free buckets, less the leverage of the counts on what is expected of them.
+
+    The leverage is the trace of the hat matrix, with the weights put back. The γ_t of attacked
+    groups scatter about one γ, so that all but one are hardly free: they are not taken off.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts, PoisonModel
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
+    >>> point = Point(JointCounts.of(run.summary, [0, 1]), PoisonModel.nobody(2, 64))
+    >>> bool(60 < degrees_of_freedom(point, ScoringStep.at(point)) < 2 * 63)
+    True
+    """
+    responses, from_weights = step.derivatives.copy(), np.zeros(len(point.row_reports))
+    if point.model.weight_count:
+        slopes = point.weight_slopes()
+        follow = (
+            slopes[:, :, None] * (step.weight_variance[:, None] * step.weight_cross)[:, None, :]
+        )
+        np.subtract.at(responses, point.weight_rows, follow)
+        np.add.at(from_weights, point.weight_rows, slopes**2 * step.weight_variance[:, None])
+    from_others = np.einsum("rv,vu,ru->r", responses, step.covariance, responses)
+    leverage = step.precision * (from_weights + from_others)
+    groups, outputs = point.counts.counts.shape
+    hardly_free = max(len(point.attacked) - 1, 0)
+    return float(groups * (outputs - 1) - leverage.sum() + hardly_free)

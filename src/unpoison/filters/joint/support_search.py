@@ -1,0 +1,130 @@
+"""Search for the support of the poison: grown and pruned by what the counts say.
+
+docs/method.md, Where poison may be.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import ndimage
+
+from unpoison.filters.joint import constants
+from unpoison.filters.joint.counts import JointCounts
+from unpoison.filters.joint.fitting import Fit
+from unpoison.filters.joint.initial_support import in_any_group, widened
+from unpoison.filters.joint.model import ALIKE, OWN, PoisonModel
+from unpoison.filters.joint.model_search import ModelSearch
+from unpoison.types import BoolArray, FloatArray
+
+
+def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
+    """Add buckets where counts exceed what is expected, leave out those of poison within noise.
+
+    A change is kept if it makes the model rank better.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
+    >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
+    >>> refined = refine_support(search, PoisonModel.alike(np.ones(64, dtype=bool), 4))
+    >>> refined.model.shared_buckets.tolist() == [*range(56, 64)]
+    True
+    """
+    best = search.fit(model)
+    for _ in range(constants.MOST_SUPPORT_ROUNDS):
+        changed = _pruned(search, _grown(search, best))
+        if changed is best:
+            break
+        best = changed
+    return best
+
+
+def try_without_islands(search: ModelSearch) -> None:
+    """Try the best `own` model without each of its islands, until none of these is better.
+
+    Poison that was wrongly blamed on one island hides that which is missing elsewhere, and no
+    change of single buckets can tell: both have to change at once.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
+    >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
+    >>> support = np.zeros((4, 64), dtype=bool)
+    >>> support[:, 63], support[0, :8] = True, True
+    >>> try_without_islands(search) if search.fit(PoisonModel.own(support)) else None
+    >>> bool(search.best.model.support[:, :8].any())
+    False
+    """
+    for _ in range(constants.MOST_SUPPORT_ROUNDS):
+        best = search.best
+        parts = islands(best.model.support) if best.model.kind == OWN else []
+        for island in parts if len(parts) > 1 else []:
+            refine_support(search, PoisonModel.own(best.model.support & ~island))
+        if search.best is best:
+            break
+
+
+def islands(support: BoolArray) -> list[BoolArray]:
+    """Connected parts of a support, over neighbouring buckets and groups; small gaps connect.
+
+    >>> support = np.zeros((2, 9), dtype=bool)
+    >>> support[0, :2] = support[1, 1] = support[0, 8] = True
+    >>> [int(island.sum()) for island in islands(support)]
+    [3, 1]
+    """
+    # Corners connect too: poison may shift by a bucket from one group to the next.
+    with_corners = ndimage.generate_binary_structure(2, 2)
+    labels, number = ndimage.label(widened(support), structure=with_corners)
+    return [support & (labels == label) for label in range(1, number + 1)]
+
+
+def model_with_support(kind: str, support: BoolArray) -> PoisonModel:
+    """Poison on a support, of each group's own or the same in all.
+
+    >>> model_with_support("alike", np.array([[True, False], [False, False]])).support.tolist()
+    [[True, False], [True, False]]
+    """
+    if kind == OWN:
+        return PoisonModel.own(support)
+    return PoisonModel.alike(in_any_group(support), len(support))
+
+
+def _grown(search: ModelSearch, best: Fit) -> Fit:
+    """Own poison with further buckets where residuals are large, as long as that is better.
+
+    While the model does not fit, smaller residuals count too if they are next to the support, or
+    in a bucket that other groups have in theirs.
+    """
+    for _ in range(constants.MOST_SUPPORT_ROUNDS if best.model.kind == OWN else 0):
+        support, residuals = best.model.support, search.residuals(best)
+        # √ln n: a bucket that pays for its parameter in BIC.
+        added = residuals > math.sqrt(search.counts.bic_penalty)
+        if not search.is_possible(best):
+            beside = widened(support) | in_any_group(support)
+            added |= beside & (residuals > constants.NOTICEABLE_RESIDUAL)
+        grown = search.fit(PoisonModel.own(support | added))
+        if not search.is_better(grown, best):
+            break
+        best = grown
+    return best
+
+
+def _pruned(search: ModelSearch, best: Fit) -> Fit:
+    """Without buckets of little poison, the faintest first; each threshold is kept if better."""
+    for threshold in (*constants.FAINT_POISON, math.sqrt(search.counts.bic_penalty)):
+        strong = best.model.support & (_poison_in_deviations(search.counts, best) >= threshold)
+        if strong.any():
+            pruned = search.fit(model_with_support(best.model.kind, strong))
+            best = pruned if search.is_better(pruned, best) else best
+    return best
+
+
+def _poison_in_deviations(counts: JointCounts, candidate: Fit) -> FloatArray:
+    """Poison in standard deviations of its noise; that of shared poison over all groups."""
+    precision = counts.precision(candidate.expected)
+    if candidate.model.kind != ALIKE:
+        return np.asarray(candidate.poison * np.sqrt(precision))
+    over_groups = np.sqrt((candidate.poison**2 * precision).sum(axis=0))
+    return np.broadcast_to(over_groups, candidate.poison.shape)
