@@ -13,11 +13,11 @@ from unpoison.bench import plain_schemes as plain
 from unpoison.errors import ConvergenceWarning, InvalidParameter
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import (
-    Free,
+    FreePoison,
     GroupCounts,
-    Imposed,
+    ImposedFraction,
     Problem,
-    Smoothed,
+    Smoothing,
     Solution,
     maximise,
     tolerance,
@@ -83,7 +83,7 @@ def smoothing_problem(group: GroupCounts) -> Problem:
     start = np.full(buckets.inputs, 1 / buckets.inputs)
     stop = tolerance(buckets.mechanism.epsilon)
     nowhere = np.zeros(buckets.outputs)
-    return Problem(buckets.transition, group.counts, start, nowhere, Smoothed(), stop)
+    return Problem(buckets.transition, group.counts, start, nowhere, Smoothing(), stop)
 
 
 def assert_same(found: Solution, expected: plain.Fit | Solution, within: float) -> None:
@@ -316,7 +316,7 @@ def test_no_problems_have_no_answers() -> None:
 def test_smoothing_preserves_mass_and_never_roughens(heights: list[float]) -> None:
     before = np.array(heights)
     after = before.copy()
-    Smoothed()(after, np.zeros(1))
+    Smoothing()(after, np.zeros(1))
     assert after.sum() == pytest.approx(before.sum(), abs=1e-12)
     assert np.abs(np.diff(after)).sum() <= np.abs(np.diff(before)).sum() + 1e-12
     assert after.max() <= before.max() + 1e-15
@@ -325,13 +325,13 @@ def test_smoothing_preserves_mass_and_never_roughens(heights: list[float]) -> No
 
 def test_smoothing_spreads_a_spike_over_its_neighbours() -> None:
     spike = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-    Smoothed()(spike, np.zeros(1))
+    Smoothing()(spike, np.zeros(1))
     assert spike.tolist() == [0.0, 0.25, 0.5, 0.25, 0.0]
 
 
 def test_smoothed_em_gives_a_smoother_histogram_than_plain_em() -> None:
     group = poisoned_group("square-wave", 1.0, 10_000)
-    rough = replace(smoothing_problem(group), step=Free())
+    rough = replace(smoothing_problem(group), m_step=FreePoison())
     smooth, unsmooth = maximise([smoothing_problem(group), rough])
     assert smooth.honest.sum() == pytest.approx(1, abs=1e-12)
     assert np.abs(np.diff(smooth.honest)).sum() < np.abs(np.diff(unsmooth.honest)).sum() / 2
@@ -339,6 +339,6 @@ def test_smoothed_em_gives_a_smoother_histogram_than_plain_em() -> None:
 
 def test_an_imposed_fraction_of_zero_leaves_no_poison() -> None:
     honest, poison = np.array([0.2, 0.4]), np.array([0.4])
-    Imposed(0.0)(honest, poison)
+    ImposedFraction(0.0)(honest, poison)
     assert poison.tolist() == [0.0]
     assert honest.sum() == pytest.approx(1)

@@ -16,7 +16,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import (
     GroupCounts,
-    Imposed,
+    ImposedFraction,
     Probe,
     maximise,
     middle_of_inputs,
@@ -209,7 +209,7 @@ def test_no_feasible_histograms_beat_the_closed_form(
 ) -> None:
     weights = [np.array(honest_weights), np.array(poison_weights)]
     honest, poison = (each.copy() for each in weights)
-    Imposed(gamma)(honest, poison)
+    ImposedFraction(gamma)(honest, poison)
     assert honest.sum() == pytest.approx(1 - gamma)
     assert poison.sum() == pytest.approx(gamma)
     best = objective(weights[0], honest) + objective(weights[1], poison)
@@ -240,7 +240,7 @@ def test_a_numerical_optimiser_finds_the_closed_form(gamma: float) -> None:
         constraints=optimize.LinearConstraint(totals, [1 - gamma, gamma], [1 - gamma, gamma]),
         tol=1e-14,
     )
-    Imposed(gamma)(honest_weights, poison_weights)
+    ImposedFraction(gamma)(honest_weights, poison_weights)
     closed = np.concatenate([honest_weights, poison_weights])
     np.testing.assert_allclose(found.x, closed, atol=1e-5)
 

@@ -16,9 +16,9 @@ from scipy.stats import chi2, poisson
 from unpoison.bench import plain_schemes as plain
 from unpoison.errors import InvalidParameter
 from unpoison.filters.buckets import Buckets
-from unpoison.filters.em import Given, GroupCounts, Imposed, Located, locate, maximise
+from unpoison.filters.em import FixedPoison, GroupCounts, ImposedFraction, Located, locate, maximise
 from unpoison.filters.em import support_deviance as deviance
-from unpoison.filters.em.locating import unit_deviance, water_filled
+from unpoison.filters.em.category_deviance import unit_deviance, water_filled
 from unpoison.mechanisms import CategoricalMechanism, make
 from unpoison.types import BoolArray, FloatArray, IntArray
 
@@ -520,14 +520,14 @@ def test_given_poison_stays_as_it_is() -> None:
     part = response(0.5, 4)
     counts = np.array([100.0, 200.0, 300.0, 400.0])
     poison = np.array([0.0, 0.05, 0.0, 0.15])
-    (found,) = maximise([group_of(part, counts).given(poison)])
+    (found,) = maximise([group_of(part, counts).with_fixed_poison(poison)])
     np.testing.assert_array_equal(found.poison, poison)
     assert found.honest.sum() == pytest.approx(0.8, abs=1e-12)
 
 
 def test_no_poison_is_a_plain_em() -> None:
     part, counts = response(0.5, 3), np.array([500.0, 300.0, 200.0])
-    (found,) = maximise([group_of(part, counts).given(np.zeros(3))])
+    (found,) = maximise([group_of(part, counts).with_fixed_poison(np.zeros(3))])
     (alone,) = maximise([group_of(part, counts).emf(mask(3))])
     np.testing.assert_allclose(found.honest, alone.honest, atol=1e-12)
     assert found.byzantine_fraction == 0
@@ -538,7 +538,7 @@ def test_given_poison_fits_as_well_as_what_the_counts_allow() -> None:
     part = response(1.0, 3)
     honest, poison = np.array([0.5, 0.25, 0.05]), np.array([0.0, 0.0, 0.2])
     counts = MANY * (probabilities(part, honest / 0.8, 0.0) * 0.8 + poison)
-    problem = group_of(part, counts).given(poison)
+    problem = group_of(part, counts).with_fixed_poison(poison)
     (found,) = maximise([problem])
     np.testing.assert_allclose(found.honest, honest, atol=0.005)
 
@@ -546,7 +546,7 @@ def test_given_poison_fits_as_well_as_what_the_counts_allow() -> None:
 def test_the_m_steps_agree_on_one_category() -> None:
     honest, poison = np.array([0.2, 0.3, 0.1]), np.array([0.0, 0.4, 0.0])
     results = []
-    for step in (Imposed(0.25), Given(np.array([0.0, 0.25, 0.0]))):
+    for step in (ImposedFraction(0.25), FixedPoison(np.array([0.0, 0.25, 0.0]))):
         x, y = honest.copy(), poison.copy()
         step(x, y)
         results.append(np.concatenate([x, y]))

@@ -10,7 +10,7 @@ import pytest
 from unpoison import Plan, simulate
 from unpoison.estimate.methods import estimates_together
 from unpoison.estimate.statistic import Statistic
-from unpoison.filters.em import Free, Problem, Stages, maximise, run_stages
+from unpoison.filters.em import FreePoison, Problem, Stages, maximise, run_stages
 from unpoison.filters.em import stages as stages_module
 from unpoison.mechanisms import DiagonalTransition
 from unpoison.protocols import SCHEMES, FilterOptions, analysis_of
@@ -98,7 +98,7 @@ def test_all_work_shares_one_batch_at_every_turn(monkeypatch: pytest.MonkeyPatch
 
 def test_work_of_different_length_ends_by_itself() -> None:
     response, start = DiagonalTransition(2, kept=0.75, other=0.25), np.full(2, 0.5)
-    problem = Problem(response, np.array([60.0, 40.0]), start, np.zeros(2), Free(), 1e-9)
+    problem = Problem(response, np.array([60.0, 40.0]), start, np.zeros(2), FreePoison(), 1e-9)
 
     def work(turns: int) -> Stages[int]:
         for _ in range(turns):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from unpoison.errors import InvalidParameter
-from unpoison.filters.em.emf import DEFAULT_SUPPRESSION
+from unpoison.filters.em.group_counts import DEFAULT_SUPPRESSION
 from unpoison.filters.em.initial_mean import (
     DEFAULT_GAMMA_SUP,
     check_gamma_sup,

@@ -57,7 +57,7 @@ class FrequencyAnalysis(SchemeAnalysis):
         their poison is split (moving it between them leaves the likelihood as it is if their honest
         frequencies move too), but the group with the smallest ε hardly sees honest frequencies.
         """
-        return self.counts[group].given(self.probe.solution.poison)
+        return self.counts[group].with_fixed_poison(self.probe.solution.poison)
 
     def concentrated(self, group: int, emf: Solution) -> Problem:
         """CEMF*: the same on the categories that are left, with the same total."""
@@ -65,7 +65,7 @@ class FrequencyAnalysis(SchemeAnalysis):
         gamma, counts = probed.byzantine_fraction, self.counts[group]
         kept = counts.unsuppressed(self.supports[group], gamma, emf.poison, factor)
         left = np.where(kept, probed.poison, 0.0)
-        return counts.given(left * (gamma / left.sum()) if left.any() else left)
+        return counts.with_fixed_poison(left * (gamma / left.sum()) if left.any() else left)
 
     def statistic(self, scheme: str, group: int) -> FloatArray:
         """The honest users' frequencies, unbiased: some may be negative."""

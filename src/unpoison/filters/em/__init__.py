@@ -1,24 +1,25 @@
-"""Filters: one EM loop, and the steps that make EMF, EMF*, CEMF* and EMS of it."""
+"""The paper's filters: one EM loop, and the M-steps that make EMF, EMF*, CEMF* and EMS of it."""
 
-from unpoison.filters.em.emf import GroupCounts
+from unpoison.filters.em.category_deviance import support_deviance
+from unpoison.filters.em.group_counts import GroupCounts
 from unpoison.filters.em.initial_mean import middle_of_inputs, pessimistic_mean, smoothed_mean
-from unpoison.filters.em.locating import Located, locate, support_deviance
+from unpoison.filters.em.locating import Located, locate
 from unpoison.filters.em.loop import MAX_ITERATIONS, Problem, Solution, maximise, tolerance
+from unpoison.filters.em.m_steps import FixedPoison, FreePoison, ImposedFraction, Smoothing
 from unpoison.filters.em.probing import Probe, probe, probing
 from unpoison.filters.em.shared_histogram import shared_histogram
 from unpoison.filters.em.stages import Stages, run_stages
-from unpoison.filters.em.steps import Free, Given, Imposed, Smoothed
 
 __all__ = [
     "MAX_ITERATIONS",
-    "Free",
-    "Given",
+    "FixedPoison",
+    "FreePoison",
     "GroupCounts",
-    "Imposed",
+    "ImposedFraction",
     "Located",
     "Probe",
     "Problem",
-    "Smoothed",
+    "Smoothing",
     "Solution",
     "Stages",
     "locate",

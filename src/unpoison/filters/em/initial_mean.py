@@ -5,25 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from unpoison.errors import InvalidParameter
+from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.buckets import Buckets
-from unpoison.filters.em.emf import GroupCounts
+from unpoison.filters.em.group_counts import GroupCounts
 from unpoison.filters.em.loop import MAX_ITERATIONS, maximise
 from unpoison.filters.sides import without_extremes
 from unpoison.mechanisms import Mechanism
 from unpoison.types import IntArray
 
-DEFAULT_GAMMA_SUP = 0.5
+DEFAULT_GAMMA_SUP = MOST_ATTACKERS
+"""γ_sup of the paper: its threat model bounds attackers by one half."""
 
 
 def check_gamma_sup(gamma_sup: float) -> None:
-    """γ_sup bounds the share of attackers.
+    """Refuse a γ_sup, the assumed bound on the share of attackers, that is no minority.
 
     >>> check_gamma_sup(0.6)
     Traceback (most recent call last):
         ...
     unpoison.errors.InvalidParameter: gamma_sup must be in (0, 1/2]; received 0.6
     """
-    if not 0 < gamma_sup <= 0.5:
+    if not 0 < gamma_sup <= MOST_ATTACKERS:
         raise InvalidParameter("gamma_sup", "must be in (0, 1/2]", gamma_sup)
 
 
@@ -51,8 +53,8 @@ def pessimistic_mean(
     -0.328
     """
     check_gamma_sup(gamma_sup)
-    kept = without_extremes(cell_counts, side, gamma_sup)
-    mean = float(kept @ mechanism.decoded_cells() / kept.sum())
+    trimmed = without_extremes(cell_counts, side, gamma_sup)
+    mean = float(trimmed @ mechanism.decoded_cells() / trimmed.sum())
     return min(max(mean, mechanism.input_low), mechanism.input_high)
 
 
@@ -73,8 +75,8 @@ def smoothed_mean(
     True
     """
     check_gamma_sup(gamma_sup)
-    kept = without_extremes(cell_counts, side, gamma_sup)
-    buckets = Buckets.for_reports(mechanism, int(kept.sum()))
-    counts = GroupCounts(buckets, np.add.reduceat(kept, buckets.cell_edges[:-1]))
+    trimmed = without_extremes(cell_counts, side, gamma_sup)
+    buckets = Buckets.for_reports(mechanism, int(trimmed.sum()))
+    counts = GroupCounts(buckets, np.add.reduceat(trimmed, buckets.cell_edges[:-1]))
     (solution,) = maximise([counts.ems()], max_iterations)
     return solution.mean_of(buckets.input_values)

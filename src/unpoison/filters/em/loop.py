@@ -1,8 +1,8 @@
-"""The one EM loop: it owns convergence, the likelihood trace and the bound on iterations.
+"""The EM loop of all filters: convergence, the likelihood trace and the bound on iterations.
 
 Independent problems run side by side. Their arrays lie end to end, so that one sparse product and
-one call of each elementwise function serve them all; a problem leaves when it has converged. What a
-problem's answer is does not depend on its company.
+one call of each elementwise function serve them all; a problem leaves when it has converged. The
+solution of a problem does not depend on which others run beside it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,31 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from unpoison.errors import ConvergenceWarning, InvalidParameter
-from unpoison.filters.em.product import Product
-from unpoison.filters.em.steps import Free, Step
+from unpoison.filters.em.m_steps import FreePoison, MStep
+from unpoison.filters.em.sparse_product import SparseProduct
 from unpoison.mechanisms import Transition
 from unpoison.types import FloatArray
 
 MAX_ITERATIONS = 100_000
+"""Iterations of one problem, at most. Usual runs take up to some thousands; EM can crawl on counts
+that an attacker chose, and the bound keeps its cost finite."""
 NEGLIGIBLE = 1e-150
+"""Frequencies below this are set to 0. Far above denormal numbers (1e-308), with which processors
+are slow, so that few frequencies get there between two looks."""
 FLUSH_EVERY = 32
+"""Iterations between two looks for negligible frequencies, which cost a pass over all arrays."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One histogram pair to find: counts, the transition, where both start, and the M-step.
+    """A maximum-likelihood problem for EM: counts c, transition M, where x̂ and ŷ start, the M-step.
 
     Poison can only be where `poison` starts above zero: EM never revives a bucket.
 
     >>> from unpoison.mechanisms import DiagonalTransition
     >>> counts, third = np.array([60.0, 40.0]), np.full(2, 1 / 3)
     >>> response = DiagonalTransition(2, kept=0.75, other=0.25)
-    >>> problem = Problem(response, counts, third, third * [0, 1], Free(), tolerance=0.01)
+    >>> problem = Problem(response, counts, third, third * [0, 1], FreePoison(), tolerance=0.01)
     >>> float(maximise([problem])[0].poison[0])
     0.0
     """
@@ -44,13 +49,13 @@ class Problem:
     counts: FloatArray
     honest: FloatArray
     poison: FloatArray
-    step: Step
+    m_step: MStep
     tolerance: float
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where EM stopped: x̂, ŷ, and how it got there.
+    """Where EM stopped: x̂, ŷ, and the log-likelihood after every iteration.
 
     >>> histograms = np.array([0.5, 0.25]), np.array([0.0, 0.25])
     >>> stopped = Solution(*histograms, likelihoods=np.array([-9.5, -8.5, -8.5]), converged=True)
@@ -65,12 +70,12 @@ class Solution:
 
     @property
     def iterations(self) -> int:
-        """How many M-steps were made."""
+        """Number of M-steps."""
         return len(self.likelihoods) - 1
 
     @property
     def likelihood(self) -> float:
-        """l at the returned histograms, over counts."""
+        """The log-likelihood l = Σ c_i ln p_i at the returned histograms."""
         return float(self.likelihoods[-1])
 
     @property
@@ -89,7 +94,7 @@ def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) 
     >>> from unpoison.mechanisms import DiagonalTransition
     >>> response = DiagonalTransition(2, kept=0.75, other=0.25)
     >>> counts, start, nowhere = np.array([60.0, 40.0]), np.full(2, 0.5), np.zeros(2)
-    >>> (solution,) = maximise([Problem(response, counts, start, nowhere, Free(), 1e-9)])
+    >>> (solution,) = maximise([Problem(response, counts, start, nowhere, FreePoison(), 1e-9)])
     >>> solution.honest.round(3).tolist()
     [0.7, 0.3]
     """
@@ -97,31 +102,33 @@ def maximise(problems: Sequence[Problem], max_iterations: int = MAX_ITERATIONS) 
         raise InvalidParameter("max_iterations", "must be at least 1", max_iterations)
     if not problems:
         return []
-    batch, waiting = _Batch(problems), list(range(len(problems)))
+    # `running[i]` is the number, among all problems, of the i-th problem in the batch.
+    batch, running = _Batch(problems), list(range(len(problems)))
     traces = [[likelihood] for likelihood in batch.expect()]
     solutions: dict[int, Solution] = {}
     for iteration in range(1, max_iterations + 1):
         batch.advance()
         likelihoods = batch.expect()
-        met = []
-        for place, each in enumerate(waiting):
-            trace = traces[each]
-            trace.append(likelihoods[place])
-            met.append(abs(trace[-1] - trace[-2]) < problems[each].tolerance)
+        converged = []
+        for index, problem in enumerate(running):
+            trace = traces[problem]
+            trace.append(likelihoods[index])
+            converged.append(abs(trace[-1] - trace[-2]) < problems[problem].tolerance)
         last = iteration == max_iterations
         if iteration % FLUSH_EVERY == 0:
             batch.flush()
-        if last or any(met):
-            stopped = [place for place in range(len(waiting)) if last or met[place]]
-            for place in stopped:
-                each = waiting[place]
-                solutions[each] = batch.solution(place, traces[each], met[place])
-            waiting = [each for each in waiting if each not in solutions]
-            if not waiting:
+        if last or any(converged):
+            stopped = [index for index in range(len(running)) if last or converged[index]]
+            for index in stopped:
+                problem = running[index]
+                solutions[problem] = batch.solution(index, traces[problem], converged[index])
+            running = [problem for problem in running if problem not in solutions]
+            if not running:
                 break
             batch = batch.without(stopped)
+            # The new batch has no mixture yet, which the next E-step divides by.
             batch.expect()
-    return [_warned(solutions[each]) for each in range(len(problems))]
+    return [_warned(solutions[problem]) for problem in range(len(problems))]
 
 
 def _warned(solution: Solution) -> Solution:
@@ -135,7 +142,10 @@ def _warned(solution: Solution) -> Solution:
 
 
 class _Batch:
-    """Problems laid end to end in common arrays, with views for each."""
+    """Problems laid end to end in common arrays, with views for each.
+
+    A transition is M = S·P (docs/architecture.md): `features` are P x, and S is the sparse part.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -149,8 +159,8 @@ class _Batch:
         self.mixture = np.empty_like(self.shares)
         self.scratch = np.empty_like(self.shares)
         self.gathered_features = np.empty_like(self.features)
-        self.forward = Product(_block_diagonal([t.sparse for t in transitions]))
-        self.adjoint = Product(_block_diagonal([t.transposed for t in transitions]))
+        self.forward = SparseProduct(_block_diagonal([t.sparse for t in transitions]))
+        self.adjoint = SparseProduct(_block_diagonal([t.transposed for t in transitions]))
 
         self.inputs = _slices([t.inputs for t in transitions])
         self.outputs = _slices([t.outputs for t in transitions])
@@ -168,11 +178,12 @@ class _Batch:
             for i, t in enumerate(transitions)
         ]
         self.totals = totals
-        self.starts = np.array([place.start for place in self.outputs])
-        self.steps = [
-            (problem.step, self.honest[self.inputs[i]], self.poison[self.outputs[i]])
+        self.starts = np.array([outputs.start for outputs in self.outputs])
+        # The M-step of EMF does nothing, so it is not called.
+        self.m_steps = [
+            (problem.m_step, self.honest[self.inputs[i]], self.poison[self.outputs[i]])
             for i, problem in enumerate(problems)
-            if not isinstance(problem.step, Free)
+            if not isinstance(problem.m_step, FreePoison)
         ]
 
     def expect(self) -> list[float]:
@@ -187,7 +198,11 @@ class _Batch:
         return [total * mean for total, mean in zip(self.totals, means, strict=True)]
 
     def advance(self) -> None:
-        """Weights P_x, P_y (Alg. 2, lines 3-9, with the bucket's own denominator), then M-steps."""
+        """Weights P_x, P_y (Alg. 2, lines 3-8, with bucket i's own denominator), then M-steps.
+
+        The paper prints one denominator for the lower half of x and another for the upper; what
+        is meant is Σ_t M_it x_t, plus y_i where bucket i may hold poison.
+        """
         ratio = np.divide(self.shares, self.mixture, out=self.scratch)
         self.poison *= ratio
         self.gathered_features.fill(0.0)
@@ -195,32 +210,32 @@ class _Batch:
         for gather, features, gathered in self.gatherers:
             gather(features, gathered)
         self.honest *= self.gathered
-        for step, honest, poison in self.steps:
-            step(honest, poison)
+        for m_step, honest, poison in self.m_steps:
+            m_step(honest, poison)
 
     def flush(self) -> None:
-        """Set what has faded to nothing to zero, before it becomes denormal: that is slow."""
+        """Set negligible frequencies to 0, before they become denormal numbers, which are slow."""
         self.poison[self.poison < NEGLIGIBLE] = 0.0
         self.honest[self.honest < NEGLIGIBLE] = 0.0
 
-    def solution(self, place: int, trace: list[float], converged: bool) -> Solution:
+    def solution(self, index: int, trace: list[float], converged: bool) -> Solution:
         """The present state of one problem."""
-        honest = self.honest[self.inputs[place]].copy()
-        poison = self.poison[self.outputs[place]].copy()
+        honest = self.honest[self.inputs[index]].copy()
+        poison = self.poison[self.outputs[index]].copy()
         return Solution(honest, poison, np.array(trace), converged)
 
-    def without(self, places: list[int]) -> _Batch:
-        """The batch that goes on when some problems have stopped."""
-        going = [
+    def without(self, stopped: list[int]) -> _Batch:
+        """A batch of the problems that go on, from where they are."""
+        remaining = [
             replace(
                 problem,
-                honest=self.honest[self.inputs[place]],
-                poison=self.poison[self.outputs[place]],
+                honest=self.honest[self.inputs[index]],
+                poison=self.poison[self.outputs[index]],
             )
-            for place, problem in enumerate(self.problems)
-            if place not in places
+            for index, problem in enumerate(self.problems)
+            if index not in stopped
         ]
-        return _Batch(going)
+        return _Batch(remaining)
 
 
 def _slices(lengths: list[int]) -> list[slice]:
@@ -229,7 +244,7 @@ def _slices(lengths: list[int]) -> list[slice]:
 
 
 def _block_diagonal(blocks: list[csr_array]) -> csr_array:
-    """Blocks down the diagonal; row by row they need no more than their columns shifted."""
+    """Blocks down the diagonal, in less time than SciPy's general builder takes for small ones."""
     columns = _slices([block.shape[1] for block in blocks])
     entries = _slices([block.nnz for block in blocks])
     starts = [b.indptr[:-1] + e.start for b, e in zip(blocks, entries, strict=True)]
@@ -241,7 +256,7 @@ def _block_diagonal(blocks: list[csr_array]) -> csr_array:
 
 
 def tolerance(epsilon: float) -> float:
-    """τ = 0.01·e^ε, the paper's stopping threshold.
+    """τ = 0.01·e^ε, the paper's stopping threshold for the log-likelihood (Section VI).
 
     >>> round(tolerance(1.0), 4)
     0.0272

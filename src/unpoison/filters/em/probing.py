@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unpoison.filters.em.emf import GroupCounts
+from unpoison.filters.em.group_counts import GroupCounts
 from unpoison.filters.em.loop import MAX_ITERATIONS, Solution
 from unpoison.filters.em.stages import Stages, run_stages
 from unpoison.filters.sides import SIDES
 from unpoison.registry import check_name
 
 SIDE_RULES = ("variance", "likelihood")
+"""The paper's rule of Alg. 3, and the one that also holds where the variances hardly differ."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one group says about the attackers, with the evidence for each side.
+    """The poisoned side of one group, with EMF's solution for either side.
 
     >>> import numpy as np
     >>> nobody = Solution(np.array([0.5, 0.5]), np.zeros(2), np.zeros(1), converged=True)
@@ -58,38 +59,38 @@ def probe(
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> found = probe(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
-    >>> found.side, bool(abs(found.byzantine_fraction - 0.3) < 0.1)
+    >>> probed = probe(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> probed.side, bool(abs(probed.byzantine_fraction - 0.3) < 0.1)
     ('right', True)
     """
-    (found,) = run_stages([probing(group, initial_means, rule)], max_iterations)
-    return found
+    (probed,) = run_stages([probing(group, initial_means, rule)], max_iterations)
+    return probed
 
 
 def probing(
     group: GroupCounts, initial_means: dict[str, float], rule: str = "variance"
 ) -> Stages[Probe]:
-    """The same as work that can go on beside other work.
+    """`probe` as stages, so that its EM runs can share batches with others.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(5000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
-    >>> work = probing(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
-    >>> run_stages([work])[0].side
+    >>> stages = probing(GroupCounts.of(run.summary, 0), {"left": 0.0, "right": 0.0})
+    >>> run_stages([stages])[0].side
     'right'
     """
     left, right = yield [group.emf(group.support(side, initial_means[side])) for side in SIDES]
-    return Probe(SIDES[preferred(left, right, rule)], {"left": left, "right": right})
+    return Probe(SIDES[preferred_side(left, right, rule)], {"left": left, "right": right})
 
 
-def preferred(first: Solution, second: Solution, rule: str) -> int:
+def preferred_side(first: Solution, second: Solution, rule: str) -> int:
     """Alg. 3, lines 3-8: 0 if the first of two sides is strictly better by the rule, else 1.
 
     >>> import numpy as np
     >>> even = Solution(np.array([0.5, 0.5]), np.zeros(2), np.array([-9.0]), converged=True)
     >>> steep = Solution(np.array([0.9, 0.1]), np.zeros(2), np.array([-7.0]), converged=True)
-    >>> preferred(even, steep, "variance"), preferred(even, steep, "likelihood")
+    >>> preferred_side(even, steep, "variance"), preferred_side(even, steep, "likelihood")
     (0, 1)
     """
     check_name("side_rule", rule, SIDE_RULES)

@@ -1,4 +1,4 @@
-"""One honest histogram behind several groups: groups are random, so they share it."""
+"""EMS over several groups at once: groups are random, so one honest histogram is behind all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 from unpoison.errors import NotEnoughData
 from unpoison.filters.buckets import MIN_REPORTS, Buckets
 from unpoison.filters.em.loop import MAX_ITERATIONS, Problem, Solution, maximise, tolerance
-from unpoison.filters.em.steps import Free, Smoothed
+from unpoison.filters.em.m_steps import FreePoison, Smoothing
 from unpoison.mechanisms import Mechanism, StackedTransition
 from unpoison.types import FloatArray, IntArray
 
-FURTHER = 0.01
-"""Categories: EM moves slowly at a small ε, and the paper's τ would stop it near where it began."""
+CATEGORY_TOLERANCE_FACTOR = 0.01
+"""Factor on τ for categories: EM moves slowly at a small ε, and the paper's τ would stop it near
+where it began."""
 
 
 def shared_histogram(
@@ -44,23 +45,30 @@ def shared_histogram(
             f"received {reports.sum():.0f}"
         )
     present = np.flatnonzero(reports > 0).tolist()
-    finest = max(present, key=lambda place: mechanisms[place].epsilon)
-    sizes = [max(int(reports[p]), MIN_REPORTS) for p in present]
-    parts = [Buckets.for_reports(mechanisms[p], n) for p, n in zip(present, sizes, strict=True)]
-    inputs = parts[present.index(finest)].outputs
-    parts = [replace(part, inputs=inputs) for part in parts]
-    counts = [part.count(cell_counts[p]) for part, p in zip(parts, present, strict=True)]
-    (solution,) = maximise([_problem(parts, counts)], max_iterations)
-    return parts[0].input_edges, solution
+    finest = max(present, key=lambda group: mechanisms[group].epsilon)
+    # All groups together have enough reports; a small one gets as few buckets as there may be.
+    sizes = [max(int(reports[group]), MIN_REPORTS) for group in present]
+    buckets = [
+        Buckets.for_reports(mechanisms[group], size)
+        for group, size in zip(present, sizes, strict=True)
+    ]
+    inputs = buckets[present.index(finest)].outputs
+    buckets = [replace(of_group, inputs=inputs) for of_group in buckets]
+    counts = [
+        of_group.count(cell_counts[group]) for of_group, group in zip(buckets, present, strict=True)
+    ]
+    (solution,) = maximise([_problem(buckets, counts)], max_iterations)
+    return buckets[0].input_edges, solution
 
 
-def _problem(parts: list[Buckets], counts: list[FloatArray]) -> Problem:
-    together = np.concatenate(counts)
-    shares = [float(each.sum() / together.sum()) for each in counts]
-    transition = StackedTransition([part.transition for part in parts], shares)
+def _problem(buckets: list[Buckets], counts: list[FloatArray]) -> Problem:
+    stacked = np.concatenate(counts)
+    shares = [float(of_group.sum() / stacked.sum()) for of_group in counts]
+    transition = StackedTransition([of_group.transition for of_group in buckets], shares)
     start = np.full(transition.inputs, 1 / transition.inputs)
-    stop = tolerance(max(part.mechanism.epsilon for part in parts))
-    nowhere = np.zeros(len(together))
-    if parts[0].mechanism.categorical:
-        return Problem(transition, together, start, nowhere, Free(), stop * FURTHER)
-    return Problem(transition, together, start, nowhere, Smoothed(), stop)
+    stop = tolerance(max(of_group.mechanism.epsilon for of_group in buckets))
+    no_poison = np.zeros(len(stacked))
+    if buckets[0].mechanism.categorical:
+        stop *= CATEGORY_TOLERANCE_FACTOR
+        return Problem(transition, stacked, start, no_poison, FreePoison(), stop)
+    return Problem(transition, stacked, start, no_poison, Smoothing(), stop)
