@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from unpoison.registry import Registry
+
+
+class Row(Protocol):
+    """One line of a benchmark's table. Rows with the same heads stand in one table."""
+
+    HEADS: ClassVar[tuple[str, ...]]
+
+    def cells(self) -> list[str]:
+        """One text for each head."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
 
 
 @dataclass(frozen=True)
 class Result:
     """One line: what we took, what the other took, their ratio, and what it should be."""
+
+    HEADS: ClassVar[tuple[str, ...]] = ("what", "unpoison", "against", "ratio", "target", "")
 
     name: str
     ours: str
@@ -22,13 +36,26 @@ class Result:
     target: str
     met: bool | None
 
+    def cells(self) -> list[str]:
+        """As a line of a table."""
+        ratio = "–" if self.ratio is None else f"{self.ratio:.3g}×"
+        verdict = {True: "met", False: "MISSED", None: ""}[self.met]
+        return [self.name, self.ours, self.theirs, ratio, self.target, verdict]
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
 
 
-Benchmark = Callable[[], list[Result]]
+Benchmark = Callable[[], Sequence[Row]]
 benchmarks: Registry[Benchmark] = Registry("benchmark")
+ONLY_BY_NAME = frozenset({"joint-constants"})
+"""Benchmarks that run only when they are named: they take longer than all others together."""
+
+
+def default_benchmarks() -> list[str]:
+    """Names of the benchmarks that run when none is named."""
+    return [name for name in benchmarks if name not in ONLY_BY_NAME]
 
 
 def race(

@@ -10,16 +10,20 @@ import typer
 from unpoison.cli.options import Json
 
 if TYPE_CHECKING:
-    from unpoison.bench.result import Result
+    from unpoison.bench.result import Row
 
 MARKER = "bench"
-"""The name of the markers in a Markdown file between which the table goes."""
-HEADS = ["what", "unpoison", "against", "ratio", "target", ""]
+"""The name of the markers in a Markdown file between which the tables go."""
+Tables = dict[tuple[str, ...], list[list[str]]]
+"""The lines of each table by its heads."""
 
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="{benchmarks}; all if none is named.")
+        list[str] | None,
+        typer.Argument(
+            help="{benchmarks}; all if none is named, but for joint-constants, which takes longest."
+        ),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the table into this Markdown file.")
@@ -32,45 +36,41 @@ def bench(
 
     Example: unpoison bench em dap
     """
-    from unpoison.bench import benchmarks
+    from unpoison.bench import benchmarks, default_benchmarks
     from unpoison.output.markdown import check_markers, markdown_table, put_between_markers
     from unpoison.output.progress import progress
 
     # Before minutes of measuring: a file that cannot take the table, a name that is none.
     if markdown is not None:
         check_markers(markdown, MARKER)
-    chosen = [benchmarks[name] for name in names or list(benchmarks)]
-    results: list[Result] = []
+    chosen = [benchmarks[name] for name in names or default_benchmarks()]
+    rows: list[Row] = []
     with progress("Measuring", len(chosen)) as advance:
         for benchmark in chosen:
-            results += benchmark()
+            rows += benchmark()
             advance(1)
+    tables = _tables(rows)
     if markdown is not None:
-        put_between_markers(markdown, MARKER, markdown_table([HEADS, *_rows(results)]))
+        texts = [markdown_table([heads, *lines]) for heads, lines in tables.items()]
+        put_between_markers(markdown, MARKER, "\n\n".join(texts))
     if json:
         import json as encoder
 
-        typer.echo(encoder.dumps([result.to_dict() for result in results]))
+        typer.echo(encoder.dumps([row.to_dict() for row in rows]))
     else:
-        _print_results(results)
+        _print_tables(tables)
 
 
-def _rows(results: list[Result]) -> list[list[str]]:
-    marks = {True: "met", False: "MISSED", None: ""}
-    return [
-        [
-            result.name,
-            result.ours,
-            result.theirs,
-            "–" if result.ratio is None else f"{result.ratio:.3g}×",
-            result.target,
-            marks[result.met],
-        ]
-        for result in results
-    ]
+def _tables(rows: list[Row]) -> Tables:
+    """Rows with the same heads stand in one table, in the order in which they were measured."""
+    tables: Tables = {}
+    for row in rows:
+        tables.setdefault(row.HEADS, []).append(row.cells())
+    return tables
 
 
-def _print_results(results: list[Result]) -> None:
+def _print_tables(tables: Tables) -> None:
     from unpoison.output.tables import print_table
 
-    print_table(HEADS, _rows(results))
+    for heads, lines in tables.items():
+        print_table(list(heads), lines)

@@ -26,7 +26,7 @@ class Origin(Enum):
     WORK = "bound on work"
     """A limit on rounds, draws or candidates; more costs time and should change little."""
     JUDGEMENT = "chosen by looking"
-    """Chosen because simulated collections came out better, with no derivation."""
+    """Chosen by looking at simulated collections, with no derivation."""
 
 
 @dataclass(frozen=True)
