@@ -219,7 +219,7 @@ def test_one_batch_may_use_a_ticket_once(campaign: RunningCampaign) -> None:
     reply = campaign.server.post(f"{campaign.path}/reports/batch", {"submissions": given})
     *accepted, last = reply.json["results"]
     assert accepted == [{"status": "accepted"}] * 2
-    assert (last["status"], last["error"]["code"]) == ("assert_refused", "ticket-used")
+    assert (last["status"], last["error"]["code"]) == ("refused", "ticket-used")
     after = stored_counts(campaign)
     assert after.submissions == before.submissions + 1
     assert after.reports == before.reports + device.reports
