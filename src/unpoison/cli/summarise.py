@@ -164,7 +164,7 @@ def load_with_progress(paths: Sequence[Path], *, by_window: bool) -> Tally:
     from unpoison.output.progress import progress
     from unpoison.summary.tally import load_tally
 
-    with progress("Reading", len(paths)) as advance:
+    with progress("Merging", len(paths)) as advance:
         return load_tally(paths, by_window=by_window, advance=advance)
 
 

@@ -99,6 +99,7 @@ export function insideWeight(epsilon) {
     power *= top;
     scale *= bottom * count;
     partial = partial * bottom * count + power;
+    // The upper bound, a geometric series for the remaining terms, needs terms that shrink.
     if (count * bottom <= top) continue;
     const margin = (count + 1n) * bottom - top;
     const lower = (OUTSIDE_WEIGHT * partial) / scale;
@@ -175,6 +176,7 @@ export function drawCell(mechanism, value, nextWord) {
   const { total, insideWeight: weight } = mechanism;
   const window = BigInt(mechanism.window);
   const fixed = fixedOffset(mechanism, value);
+  // Rounded up with the probability of the fraction, so that the offset is right on average.
   const up = nextWord() >> FRACTION_BITS < BigInt.asUintN(Number(FRACTION_BITS), fixed);
   const offset = (fixed >> FRACTION_BITS) + (up ? 1n : 0n);
   // Words above the largest multiple of the total would make small numbers likelier.
@@ -215,12 +217,14 @@ function checkPolicy(policy) {
   return { maxEpsilon, lifetimeEpsilon, low, high, categories };
 }
 
+/** A number outside the range passes and is clamped: a refusal would tell something about it. */
 function checkValue(value, { categories }) {
   const rule = categories ? "one of the categories" : "a finite number";
   const holds = categories ? categories.includes(value) : Number.isFinite(value);
   demand(holds, "invalid-value", `value must be ${rule}`);
 }
 
+/** A campaign's URL, its key in the ledger too; the id must not be readable as another path. */
 function addressOf(collector, campaign) {
   const named = isName(campaign) && /^[\w-]{1,64}$/.test(campaign);
   demand(named, "invalid-request", "campaign must be the id of a campaign");
@@ -260,6 +264,7 @@ function checkTier({ epsilon, groups }, protocol) {
   const shares = groups.reduce((total, { share }) => total + share, 0);
   const complete = protocol === "baseline" || Math.abs(shares - 1) < 1e-6;
   holdPlan(complete, "the shares of the plan's groups do not add up to 1");
+  // A user reports in one group; in the baseline in both.
   const spent = groups.map(spentBy);
   const perUser = protocol === "dap" ? spent : [sum(spent)];
   const within = perUser.every((budget) => atMost(budget, decimal(epsilon)));
@@ -291,6 +296,7 @@ function checkPlan(plan, policy) {
   holdPlan(wellFormed, "the plan's tiers are malformed");
   tiersOf(plan).forEach((tier) => checkTier(tier, plan.protocol));
   holdPlan(groupsOf(plan).length <= MAX_GROUPS, "the plan has too many groups");
+  // Each mechanism checks its own bounds when it is made: here, before anything is sent.
   groupsOf(plan).forEach((_, group) => makeMechanism(plan, group));
 }
 
@@ -316,12 +322,13 @@ function checkTicket(answer, { id, plan, fingerprint }, tier) {
   holdTicket(answer.tier === tier, "the ticket is for another tier");
   holdTicket(isListOfGroups(groups) && groups.every(isObject), "the ticket's groups are malformed");
   const possible = assignments(plan, tier);
-  const own = groups.map(({ group, reports }) =>
-    possible.find((known) => known.group === group && known.reports === reports));
+  const assigned = groups.map(({ group, reports }) =>
+    possible.find((option) => option.group === group && option.reports === reports));
   const count = plan.protocol === "baseline" ? possible.length : 1;
-  const right = own.length === count && own.every(isObject) && new Set(own).size === count;
+  const distinct = new Set(assigned).size === count;
+  const right = assigned.length === count && assigned.every(isObject) && distinct;
   holdTicket(right, "the ticket's groups are not the plan's");
-  return { ticket, groups: own };
+  return { ticket, groups: assigned };
 }
 
 // Budgets: what a report would spend, against what the page allows.
@@ -447,9 +454,10 @@ function readAnswer({ status, text }) {
   try {
     body = JSON.parse(text);
   } catch {
-    // Refused below.
+    // No JSON: refused below, like every answer that is no object.
   }
   if (status === 200 && isObject(body)) return body;
+  // A page may show the code or branch on it: only what looks like one is passed on.
   const named = body?.error?.code;
   const code = isName(named) && /^[a-z-]{1,40}$/.test(named) ? named : "answer-refused";
   throw new ReportError(code, `the collector refused with ${code} (status ${status})`);
@@ -469,7 +477,10 @@ async function askOnce(fetch, address, request) {
   }
 }
 
-/** Sends a request until there is an answer or attempts run out; each attempt is identical. */
+/**
+ * Sends a request until there is an answer or attempts run out. Each attempt has the same bytes: a
+ * collector that counted the first, and whose answer was lost, recognises the next one.
+ */
 function collectorAt(address, fetch, sleep) {
   return async (path, body) => {
     const headers = { "Content-Type": "application/json" };
@@ -494,7 +505,10 @@ function drawCells(plan, groups, value) {
   });
 }
 
-/** Stores a secret for this campaign alone and a tier; once stored, neither changes. */
+/**
+ * Stores a secret for this campaign alone and a tier. Once stored, neither changes: a smaller tier
+ * at the second try would tell the collector what was spent elsewhere.
+ */
 function prepare(ledger, { plan, fingerprint }, policy) {
   return ledger((entry, elsewhere) => {
     if (entry.accepted) return entry;
@@ -520,7 +534,10 @@ async function enrol(ask, ledger, { campaign, invite, policy }) {
   return { plan, device, ...checkTicket(answer, offer, tier) };
 }
 
-/** Draws cells and stores them with what they spend, unless that was done before. */
+/**
+ * Draws cells and stores them with what they spend, unless that was done before: a second draw of
+ * the same value would spend the budget a second time.
+ */
 function draw(ledger, { plan, device, ticket, groups }, value, policy) {
   return ledger((entry, elsewhere) => {
     if (entry.epsilon) return entry;
@@ -547,9 +564,11 @@ async function send(ask, ledger, entry, request) {
     const { ticket, groups } = await enrol(ask, ledger, request);
     const same = JSON.stringify(groups) === JSON.stringify(entry.groups);
     holdTicket(same, "the new ticket is for other groups than the first");
+    // If another tab was accepted meanwhile, its entry stands.
     await ledger((now) => (now.accepted ? now : { ...now, ticket }));
     await submit(ask, { ...entry, ticket });
   }
+  // The secret and the cells have served: the storage forgets them.
   await ledger(({ groups, epsilon }) => ({ groups, epsilon, accepted: true }));
 }
 
