@@ -783,9 +783,7 @@ def test_an_interrupted_run_leaves_nothing(
     assert contents(Path.cwd()) == before
 
 
-def test_too_little_memory_is_said_in_a_line(
-    unpoison: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_is_one_line(unpoison: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhausted(*_: Any) -> None:
         raise MemoryError("Unable to allocate 745 TiB")
 
@@ -806,7 +804,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_the_good_files_are_good(unpoison: Command) -> None:
-    """What the refusals above start from is accepted as it is."""
+    """The input that the refusals above alter is accepted unaltered."""
     for arguments in (NEW_PLAN, PERTURB, SUMMARISE, ESTIMATE, MERGE, SIMULATE):
         unpoison.done(*arguments)
     assert Summary.load("old.summary").plan.epsilon == 1.0

@@ -1,4 +1,4 @@
-"""`unpoison campaign` against a running collector: what an operator does from a terminal."""
+"""`unpoison campaign`, every subcommand against a running collector."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_counts_can_be_estimated_and_merged(
     assert Summary.load("both.summary").plan == Plan.load("plan.json")
 
 
-def test_a_changed_mechanism_is_told(unpoison: Command) -> None:
+def test_a_changed_mechanism_is_reported(unpoison: Command) -> None:
     Plan.new("piecewise", 1.0, low=0, high=10).save("plan.json")
     outcome = unpoison("campaign", "create", "plan.json", "--name", "Rides", "--json")
     assert outcome.code == 0

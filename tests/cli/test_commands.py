@@ -492,7 +492,7 @@ main(sys.argv[1:])
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [["-m", "unpoison"], ["-c", UNFLUSHED]], ids=["at once", "late"])
 def test_a_reader_who_leaves_early_is_no_fault(start: list[str]) -> None:
-    """Whether it shows at the first line or only when the last one is flushed."""
+    """Both if the pipe breaks at the first line, and if it does when the last one is flushed."""
     words = [sys.executable, *start, "plan", "-p", "plan.json"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reading, writing = os.pipe()
@@ -524,7 +524,7 @@ def test_nothing_is_left_by_a_process_that_is_stopped() -> None:
 
 
 class Terminal(io.StringIO):
-    """Standard error with a person in front of it."""
+    """Standard error that is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""`unpoison report`: one value from the command line, which never shows it."""
+"""`unpoison report`: what it sends and prints, and that the value is in no output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(*arguments: object, value: str = "", **environment: str) -> Any:
     return CliRunner().invoke(APP, words, input=value, env=environment)
 
 
-def test_the_command_reads_the_value_and_tells_what_was_spent(
+def test_the_command_reads_the_value_and_prints_what_was_spent(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger.db"
@@ -118,7 +118,7 @@ def test_the_help_says_how_to_keep_the_value_out_of_sight() -> None:
         ("https://collector.example", CAMPAIGN, *RANGE, "--max-epsilon", "0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_leaves_no_file(
+def test_bad_options_are_refused_and_leave_no_file(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger.db"

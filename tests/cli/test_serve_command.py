@@ -1,4 +1,4 @@
-"""`unpoison serve`: settings, and the chores that are done without starting anything."""
+"""`unpoison serve`: settings, maintenance without a server, its start, logs and metrics."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.mark.server
-def test_a_port_that_is_taken_is_told(tmp_path: Path, unpoison: Command) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path, unpoison: Command) -> None:
     with in_process_collector(tmp_path) as server:
         assert "must be free" in unpoison.refused("serve", "--port", server.port)
 

@@ -48,7 +48,7 @@ def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
     assert "four" not in ledger(page)
 
 
-def test_the_smaller_tier_is_taken_where_the_lifetime_s_rest_asks_for_it(
+def test_a_smaller_tier_is_taken_if_the_lifetime_budget_allows_no_larger(
     page: Page, collector: ScriptedCollector
 ) -> None:
     own = policy(lifetimeEpsilon=1.5)
@@ -196,7 +196,7 @@ def test_nothing_is_sent_that_could_not_be_written_down(
     assert word not in str(ledger(page))
 
 
-def test_without_a_database_nothing_is_asked(page: Page, collector: ScriptedCollector) -> None:
+def test_without_a_database_nothing_is_requested(page: Page, collector: ScriptedCollector) -> None:
     page.evaluate("() => { IDBFactory.prototype.open = () => { throw new DOMException(); }; }")
     assert report(page)["code"] == "storage"
     assert collector.routes() == []

@@ -96,7 +96,7 @@ def test_the_browser_refuses_what_the_vectors_refuse(page: Page, case: dict[str,
 
 
 def random_budgets(count: int) -> list[float]:
-    """Spread evenly over the orders of magnitude that plans may have, and around the series'."""
+    """Log-uniform over all that plans may have, and around 0.1, below which a series is used."""
     rng = np.random.default_rng(7)
     wide = np.exp(rng.uniform(np.log(1e-4), np.log(16.0), count))
     around = 0.1 + rng.normal(0, 1e-3, count // 10)

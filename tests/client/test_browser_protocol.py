@@ -1,4 +1,4 @@
-"""The browser's client and its collector: what is asked, and asked again when answers are lost."""
+"""The browser's client and its collector: requests, retries, renewed tickets and reloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device against a collector that lies, fails and forgets."""
+"""The device: what it sends, which lies it refuses, retries, budgets, and that values stay."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ KEY_PATHS += [("plan", key) for key in PLAN.to_dict()]
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(keys=st.sampled_from(KEY_PATHS), lie=JSON)
-def test_whatever_a_member_is_replaced_by_gives_the_one_error(
+def test_an_answer_with_any_member_replaced_is_not_trusted(
     keys: tuple[str, ...], lie: object
 ) -> None:
     with Ledger(None) as ledger:
@@ -422,7 +422,7 @@ def test_whatever_a_member_is_replaced_by_gives_the_one_error(
 
 
 @pytest.mark.parametrize("kind", ["campaign", "tickets", "reports"])
-def test_a_refusal_is_told_with_its_code(
+def test_a_refusal_is_raised_with_its_code(
     kind: str, collector: FakeCollector, ledger: Ledger
 ) -> None:
     collector.faults[kind].append(refusal(409, "campaign-not-open"))
@@ -463,7 +463,7 @@ def test_after_lost_answers_the_identical_request_is_sent(
 def test_an_answer_that_never_comes_leaves_the_draw_for_the_next_time(
     collector: FakeCollector, tmp_path: Path
 ) -> None:
-    """Every process is as if killed after sending; each new one sends the same bytes."""
+    """Each process ends without an answer, as if killed; each new one sends the same bytes."""
     collector.faults["reports"].extend(9 * [ANSWER_LOST])
     for _ in range(2):
         with Ledger(tmp_path / "ledger.db") as ledger, pytest.raises(CollectorUnreachable):
@@ -475,7 +475,7 @@ def test_an_answer_that_never_comes_leaves_the_draw_for_the_next_time(
 
 
 class Killed(BaseException):
-    """As if the process ended."""
+    """Raised where the process would be killed."""
 
 
 def test_a_device_that_dies_before_sending_sends_the_same_cells_later(
@@ -524,7 +524,7 @@ def test_an_expired_ticket_is_renewed_for_the_same_cells(
     assert receipt.total == 1
 
 
-def test_a_ticket_that_expires_every_time_is_told(collector: FakeCollector, ledger: Ledger) -> None:
+def test_a_ticket_that_expires_again_is_an_error(collector: FakeCollector, ledger: Ledger) -> None:
     collector.faults["reports"].extend(2 * [refusal(403, "ticket-expired")])
     with pytest.raises(CollectorRefused, match="ticket-expired"):
         reported(collector, ledger)
@@ -593,15 +593,15 @@ def test_budgets_are_exact_fractions(ledger: Ledger) -> None:
         reported(fake, ledger, policy)
 
 
-def test_what_is_left_over_life_chooses_the_tier(ledger: Ledger) -> None:
+def test_the_remaining_lifetime_budget_chooses_the_tier(ledger: Ledger) -> None:
     spend(ledger, "first", "7.5")
     with FakeCollector(TIERS) as fake:
         reported(fake, ledger)
         assert fake.sent("tickets")[0].json["tier"] == 1
 
 
-def test_the_last_of_the_budget_goes_to_one_of_two(tmp_path: Path) -> None:
-    """Both have passed every check when the other one draws."""
+def test_two_devices_cannot_both_spend_the_last_of_the_budget(tmp_path: Path) -> None:
+    """Both have their tickets, and have passed every check, before either draws."""
     path = tmp_path / "ledger.db"
     both = threading.Barrier(2)
     outcomes: list[object] = []
@@ -668,7 +668,7 @@ def test_a_policy_that_became_stricter_holds_for_what_is_not_sent_yet(
 
 
 def test_a_ticket_beyond_the_policy_is_refused_whatever_tier_it_is_for() -> None:
-    """The tier was chosen within the budget, so that this is a second lock on the same door."""
+    """The tier is chosen within the budget already; the check of a ticket does not rely on it."""
     honest = HonestCollector(PLAN)
     answer = honest.answer("/tickets", {"tier": 0})
     policy = Policy(low=0, high=86400, max_epsilon=0.5)
@@ -676,7 +676,7 @@ def test_a_ticket_beyond_the_policy_is_refused_whatever_tier_it_is_for() -> None
         checked_ticket(answer, Offer(CAMPAIGN, "open", PLAN), 0, policy)
 
 
-def test_a_tier_that_was_asked_for_is_kept_or_nothing_is(ledger: Ledger) -> None:
+def test_the_tier_of_the_first_request_is_never_changed(ledger: Ledger) -> None:
     with FakeCollector(TIERS) as fake:
         fake.faults["tickets"].append(refusal(409, "campaign-not-open"))
         with pytest.raises(CollectorRefused):
@@ -687,7 +687,7 @@ def test_a_tier_that_was_asked_for_is_kept_or_nothing_is(ledger: Ledger) -> None
         assert [request.json["tier"] for request in fake.sent("tickets")] == [0]
 
 
-def test_without_more_a_device_takes_the_users_ledger_and_closes_it(
+def test_a_device_without_a_ledger_opens_and_closes_the_users_own(
     collector: FakeCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unpoison.client.ledger.default_ledger_path", lambda: tmp_path / "own.db")

@@ -1,4 +1,4 @@
-"""The ledger: exact, all or nothing, one draw for ever, and never a silent new start."""
+"""The ledger: exact sums, atomic changes, one draw a campaign, damaged files refused."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_only_the_user_may_read_the_file(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
-def test_where_files_have_one_name_only_a_ledger_is_made_too(
+def test_a_ledger_is_created_where_files_cannot_be_linked(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -297,7 +297,7 @@ def test_a_row_that_has_gone_is_noticed() -> None:
         other.record(enrolled(ledger), draw(), LIFETIME)
 
 
-def test_a_full_disk_is_told_before_anything_is_sent(path: Path) -> None:
+def test_a_full_disk_is_an_error_before_anything_is_sent(path: Path) -> None:
     with Ledger(path) as ledger:
         entry = enrolled(ledger)
         pages = ledger._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -308,13 +308,13 @@ def test_a_full_disk_is_told_before_anything_is_sent(path: Path) -> None:
         assert ledger.spent() == 0
 
 
-def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     for location in (tmp_path, tmp_path / "nowhere" / "ledger.db"):
         with pytest.raises(InvalidFile, match="cannot be opened as a ledger"):
             Ledger(location)
 
 
-def test_names_with_signs_that_mean_something_in_addresses_are_files(tmp_path: Path) -> None:
+def test_a_file_name_may_hold_characters_of_urls(tmp_path: Path) -> None:
     path = tmp_path / "what? 100%#1 é.db"
     with Ledger(path) as ledger:
         ledger.record(enrolled(ledger), draw(), LIFETIME)

@@ -1,4 +1,4 @@
-"""The transport: what is sent again and when, what is refused, and that all of it ends."""
+"""The transport: addresses, retries, hostile answers, certificates, and bounds on time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def collector() -> Iterator[FakeCollector]:
         yield fake
 
 
-class Time:
+class FakeClock:
     """A clock that only sleeping moves."""
 
     def __init__(self) -> None:
@@ -47,22 +47,24 @@ class Time:
         self.waits.append(seconds)
         self.now += seconds
 
-    def clock(self) -> float:
+    def time(self) -> float:
         return self.now
 
 
 @contextmanager
-def transport(url: str, chance: float = 1.0, **keys: float) -> Iterator[tuple[Transport, Time]]:
-    """A transport whose waits are as long as can be and take no time."""
-    moments = Time()
+def transport(
+    url: str, chance: float = 1.0, **keys: float
+) -> Iterator[tuple[Transport, FakeClock]]:
+    """A transport with the longest random waits, on a clock that only its sleeping moves."""
+    clock = FakeClock()
     retries = Retries(random=lambda: chance, **keys)  # type: ignore[arg-type]
-    with Transport(url, retries=retries, sleep=moments.sleep, clock=moments.clock) as made:
-        yield made, moments
+    with Transport(url, retries=retries, sleep=clock.sleep, clock=clock.time) as client:
+        yield client, clock
 
 
 @contextmanager
-def saying(speak: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server that says whatever it likes to every connection, once a request has come."""
+def raw_server(respond: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A TCP server that hands each connection to `respond` once a request has arrived."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.05)
         over = threading.Event()
@@ -77,7 +79,7 @@ def saying(speak: Callable[[socket.socket], None]) -> Iterator[str]:
                     peer.settimeout(5)
                     try:
                         peer.recv(2**16)
-                        speak(peer)
+                        respond(peer)
                     except OSError:
                         pass
 
@@ -162,41 +164,43 @@ def test_this_machine_needs_no_encryption(host: str) -> None:
 
 
 def test_a_connection_is_kept(collector: FakeCollector) -> None:
-    with transport(collector.url) as (made, _):
+    with transport(collector.url) as (client, _):
         for _ in range(5):
-            assert made.exchange("GET", PATH).status == 200
+            assert client.exchange("GET", PATH).status == 200
     assert len({request.connection for request in collector.requests}) == 1
 
 
 def test_a_path_before_the_resources_is_kept(collector: FakeCollector) -> None:
-    with transport(f"{collector.url}/dap/") as (made, _):
-        made.exchange("GET", PATH)
+    with transport(f"{collector.url}/dap/") as (client, _):
+        client.exchange("GET", PATH)
     assert collector.requests[0].path == f"/dap{PATH}"
 
 
 def test_a_connection_that_went_stale_is_replaced_without_a_wait(collector: FakeCollector) -> None:
-    with transport(collector.url) as (made, moments):
-        made.exchange("GET", PATH)
+    with transport(collector.url) as (client, clock):
+        client.exchange("GET", PATH)
         collector.faults["campaign"].append(NOT_RECEIVED)
-        assert made.exchange("GET", PATH).status == 200
-        assert moments.waits == []
+        assert client.exchange("GET", PATH).status == 200
+        assert clock.waits == []
 
 
 @pytest.mark.parametrize("closing", ["close", "Close"])
-def test_a_connection_that_is_to_be_closed_is(closing: str, collector: FakeCollector) -> None:
+def test_a_connection_that_the_collector_closes_is_not_reused(
+    closing: str, collector: FakeCollector
+) -> None:
     collector.faults["campaign"].append(status(404, {}, Connection=closing))
-    with transport(collector.url) as (made, moments):
-        assert made.exchange("GET", PATH).status == 404
-        assert made.exchange("GET", PATH).status == 200
-        assert moments.waits == []
+    with transport(collector.url) as (client, clock):
+        assert client.exchange("GET", PATH).status == 404
+        assert client.exchange("GET", PATH).status == 200
+        assert clock.waits == []
     assert len({request.connection for request in collector.requests}) == 2
 
 
 def test_waits_double_up_to_a_bound(collector: FakeCollector) -> None:
     collector.faults["campaign"].extend(5 * [ANSWER_LOST])
-    with transport(collector.url, first=1.0, longest=5.0) as (made, moments):
-        assert made.exchange("GET", PATH).status == 200
-    assert moments.waits == [1, 2, 4, 5, 5]
+    with transport(collector.url, first=1.0, longest=5.0) as (client, clock):
+        assert client.exchange("GET", PATH).status == 200
+    assert clock.waits == [1, 2, 4, 5, 5]
 
 
 def test_waits_are_shortened_at_random_by_the_systems_generator() -> None:
@@ -209,89 +213,91 @@ def test_waits_are_shortened_at_random_by_the_systems_generator() -> None:
 @pytest.mark.parametrize("code", [408, 429, 500, 502, 503, 504])
 def test_answers_that_may_change_are_asked_for_again(code: int, collector: FakeCollector) -> None:
     collector.faults["campaign"].extend([status(code, {}), status(code, b"<html>")])
-    with transport(collector.url) as (made, moments):
-        assert made.exchange("GET", PATH).status == 200
-    assert len(moments.waits) == 2
+    with transport(collector.url) as (client, clock):
+        assert client.exchange("GET", PATH).status == 200
+    assert len(clock.waits) == 2
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 409, 413, 415, 422, 501, 302])
 def test_other_answers_are_final(code: int, collector: FakeCollector) -> None:
     collector.faults["campaign"].append(status(code, {}))
-    with transport(collector.url) as (made, moments):
-        assert made.exchange("GET", PATH).status == code
-    assert moments.waits == []
+    with transport(collector.url) as (client, clock):
+        assert client.exchange("GET", PATH).status == code
+    assert clock.waits == []
 
 
 def test_attempts_are_bounded(collector: FakeCollector) -> None:
     collector.faults["campaign"].extend(9 * [status(503, {})])
     with (
-        transport(collector.url, attempts=4) as (made, moments),
+        transport(collector.url, attempts=4) as (client, clock),
         pytest.raises(CollectorUnreachable, match=r"in 4 attempts \(status 503\)"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
     assert len(collector.requests) == 4
-    assert len(moments.waits) == 3
+    assert len(clock.waits) == 3
 
 
 def test_the_whole_time_is_bounded(collector: FakeCollector) -> None:
     collector.faults["campaign"].extend(99 * [ANSWER_LOST])
     with (
         transport(collector.url, attempts=99, patience=10.0, first=1.0, longest=4.0) as (
-            made,
-            moments,
+            client,
+            clock,
         ),
         pytest.raises(CollectorUnreachable),
     ):
-        made.exchange("GET", PATH)
-    assert moments.waits == [1, 2, 4]
+        client.exchange("GET", PATH)
+    assert clock.waits == [1, 2, 4]
 
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_retry_after_is_honoured(code: int, collector: FakeCollector) -> None:
     collector.faults["campaign"].append(status(code, {}, Retry_After="7"))
-    with transport(collector.url, first=0.5) as (made, moments):
-        assert made.exchange("GET", PATH).status == 200
-    assert moments.waits == [7.5]
-
-
-@pytest.mark.parametrize("later", ["61", "999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-def test_a_collector_cannot_make_a_device_wait_beyond_its_patience(
-    later: str, collector: FakeCollector
-) -> None:
-    """It is not asked before it wants to be, but left alone."""
-    collector.faults["campaign"].append(status(503, {}, Retry_After=later))
-    with (
-        transport(collector.url, patience=60.0) as (made, moments),
-        pytest.raises(CollectorUnreachable, match=r"in 1 attempt \(status 503, come back in"),
-    ):
-        made.exchange("GET", PATH)
-    assert moments.waits == []
+    with transport(collector.url, first=0.5) as (client, clock):
+        assert client.exchange("GET", PATH).status == 200
+    assert clock.waits == [7.5]
 
 
 @pytest.mark.parametrize(
-    "later", ["", "soon", "-5", "1e3", "½", "Mon, 99 Foo", "Mon, 01 Jan 2001 00:00:00 GMT"]
+    "retry_after", ["61", "999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"]
+)
+def test_a_collector_cannot_make_a_device_wait_beyond_its_patience(
+    retry_after: str, collector: FakeCollector
+) -> None:
+    """The request fails at once: a shorter wait would ignore what the collector asks for."""
+    collector.faults["campaign"].append(status(503, {}, Retry_After=retry_after))
+    with (
+        transport(collector.url, patience=60.0) as (client, clock),
+        pytest.raises(CollectorUnreachable, match=r"in 1 attempt \(status 503, come back in"),
+    ):
+        client.exchange("GET", PATH)
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize(
+    "retry_after", ["", "soon", "-5", "1e3", "½", "Mon, 99 Foo", "Mon, 01 Jan 2001 00:00:00 GMT"]
 )
 def test_a_retry_after_without_sense_or_in_the_past_asks_for_nothing(
-    later: str, collector: FakeCollector
+    retry_after: str, collector: FakeCollector
 ) -> None:
     head, others = raw(503, {}).split(b"\r\n", 1)
-    header = b"Retry-After: " + later.encode("latin-1")
+    header = b"Retry-After: " + retry_after.encode("latin-1")
     collector.faults["campaign"].append(
         Fault(b"\r\n".join([head, header, others]), processed=False)
     )
-    with transport(collector.url, first=0.5) as (made, moments):
-        assert made.exchange("GET", PATH).status == 200
-    assert moments.waits == [0.5]
+    with transport(collector.url, first=0.5) as (client, clock):
+        assert client.exchange("GET", PATH).status == 200
+    assert clock.waits == [0.5]
 
 
-def test_nobody_there_is_told() -> None:
+def test_a_refused_connection_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with (
-        transport(f"http://127.0.0.1:{port}", attempts=2) as (made, _),
+        transport(f"http://127.0.0.1:{port}", attempts=2) as (client, _),
         pytest.raises(CollectorUnreachable, match=r"in 2 attempts \(Connection refused\)"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
 
 
 @pytest.mark.parametrize(
@@ -328,11 +334,11 @@ def test_retries_must_make_sense(keys: dict[str, float], name: str) -> None:
 )
 def test_what_is_not_http_is_not_trusted(response: bytes) -> None:
     with (
-        saying(lambda peer: peer.sendall(response)) as url,
-        transport(url) as (made, _),
+        raw_server(lambda peer: peer.sendall(response)) as url,
+        transport(url) as (client, _),
         pytest.raises(CollectorNotTrusted, match="not HTTP"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
 
 
 @pytest.mark.parametrize(
@@ -356,11 +362,11 @@ def test_an_endless_body_is_not_read_to_its_end(head: bytes) -> None:
             next(sent)
 
     with (
-        saying(flood) as url,
-        transport(url) as (made, _),
+        raw_server(flood) as url,
+        transport(url) as (client, _),
         pytest.raises(CollectorNotTrusted, match=r"longer than|more than"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
     assert next(sent) < 4 * MAX_RESPONSE_BYTES // 2**16
 
 
@@ -371,11 +377,11 @@ def test_endless_continuations_end() -> None:
             peer.sendall(100 * b"HTTP/1.1 100 Continue\r\n\r\n")
 
     with (
-        saying(go_on) as url,
-        transport(url) as (made, _),
+        raw_server(go_on) as url,
+        transport(url) as (client, _),
         pytest.raises(CollectorNotTrusted, match="more than"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", raw(200, 100 * b" ")[:-100]])
@@ -392,11 +398,11 @@ def test_an_answer_that_drips_is_given_up_in_time(head: bytes) -> None:
 
     retries = Retries(attempts=9, patience=0.3, first=0.01)
     with (
-        saying(drip) as url,
-        Transport(url, retries=retries) as made,
+        raw_server(drip) as url,
+        Transport(url, retries=retries) as client,
     ):
         with pytest.raises(CollectorUnreachable, match="timed out"):
-            made.exchange("GET", PATH)
+            client.exchange("GET", PATH)
         given_up.set()
 
 
@@ -411,15 +417,18 @@ def test_an_answer_that_drips_is_given_up_in_time(head: bytes) -> None:
 )
 def test_an_answer_that_is_cut_off_is_asked_for_again(response: bytes) -> None:
     answers = iter([response, raw(200, b"{}")])
-    with saying(lambda peer: peer.sendall(next(answers))) as url, transport(url) as (made, moments):
-        assert made.exchange("GET", PATH).body == b"{}"
-        assert len(moments.waits) == 1
+    with (
+        raw_server(lambda peer: peer.sendall(next(answers))) as url,
+        transport(url) as (client, clock),
+    ):
+        assert client.exchange("GET", PATH).body == b"{}"
+        assert len(clock.waits) == 1
 
 
 def test_an_interruption_leaves_no_half_used_connection(
     collector: FakeCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with transport(collector.url) as (made, _):
+    with transport(collector.url) as (client, _):
         with monkeypatch.context() as patch:
 
             def interrupt(_: object) -> None:
@@ -427,8 +436,8 @@ def test_an_interruption_leaves_no_half_used_connection(
 
             patch.setattr("unpoison.client.transport._read_body", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                made.exchange("GET", PATH)
-        assert json.loads(made.exchange("GET", PATH).body)["id"] == CAMPAIGN
+                client.exchange("GET", PATH)
+        assert json.loads(client.exchange("GET", PATH).body)["id"] == CAMPAIGN
 
 
 # Encryption
@@ -450,7 +459,7 @@ oTySJjAKBggqhkjOPQQDAgNIADBFAiASmXKy9f8EwzsuiHiObVBAB+RNyYkPUfrX
 6lsussvbiwIhAP+5gAF92J3NzgYGgSye3ZCvtNgnXynLFG8o4/KSRFY7
 -----END CERTIFICATE-----
 """
-"""Of this test alone: for 127.0.0.1, signed by itself."""
+"""Key and self-signed certificate for 127.0.0.1, used by these tests alone."""
 
 
 @contextmanager
@@ -469,12 +478,12 @@ def encrypted(folder: Path) -> Iterator[tuple[FakeCollector, Path]]:
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
     with (
         encrypted(tmp_path) as (fake, _),
-        transport(fake.url) as (made, moments),
+        transport(fake.url) as (client, clock),
         pytest.raises(CollectorNotTrusted, match="the certificate is not valid: self"),
     ):
-        made.exchange("GET", PATH)
+        client.exchange("GET", PATH)
     assert fake.requests == []
-    assert moments.waits == []
+    assert clock.waits == []
 
 
 def test_a_certificate_for_another_name_is_not_trusted(tmp_path: Path) -> None:
@@ -482,15 +491,15 @@ def test_a_certificate_for_another_name_is_not_trusted(tmp_path: Path) -> None:
         context = ssl.create_default_context(cafile=certificate)
         url = fake.url.replace("127.0.0.1", "localhost")
         with (
-            Transport(url, context=context) as made,
+            Transport(url, context=context) as client,
             pytest.raises(CollectorNotTrusted, match="certificate is not valid: Hostname mismatch"),
         ):
-            made.exchange("GET", PATH)
+            client.exchange("GET", PATH)
 
 
-def test_an_authority_of_ones_own_can_be_given(tmp_path: Path) -> None:
+def test_a_certificate_authority_can_be_given(tmp_path: Path) -> None:
     with encrypted(tmp_path) as (fake, certificate):
         context = ssl.create_default_context(cafile=certificate)
-        with Transport(fake.url, context=context) as made:
-            assert [made.exchange("GET", PATH).status for _ in range(2)] == [200, 200]
+        with Transport(fake.url, context=context) as client:
+            assert [client.exchange("GET", PATH).status for _ in range(2)] == [200, 200]
     assert len({request.connection for request in fake.requests}) == 1
