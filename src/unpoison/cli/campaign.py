@@ -37,7 +37,7 @@ ClosesAt = Annotated[
 def create(
     operator: Operator,
     plan: Annotated[Path, typer.Argument(help="Plan file (see `unpoison plan`).")],
-    name: Annotated[str, typer.Option(help="What people call it.")],
+    name: Annotated[str, typer.Option(help="Its name, for people.")],
     access: Annotated[
         str, typer.Option(help="invite: devices need one each; open: anybody, rate-limited.")
     ] = "invite",

@@ -62,16 +62,16 @@ def estimate(
     blind_share: Annotated[
         float | None,
         number_option(
-            "joint: the share of hidden attackers that the blind spot is told for.", default="0.05"
+            "joint: the share of hidden attackers that the blind spot is for.", default="0.05"
         ),
     ] = None,
     poisoned_side: Annotated[
         str | None,
-        typer.Option(show_default="right", help="Trimming: the side it is told, right or left."),
+        typer.Option(show_default="right", help="Trimming: the side to cut, right or left."),
     ] = None,
     together: Annotated[
         bool,
-        typer.Option("--together", help="Add windows of time up instead of telling each."),
+        typer.Option("--together", help="Add windows of time up instead of estimating each."),
     ] = False,
     drop_invalid: DropInvalid = False,
     plot: Annotated[

@@ -47,7 +47,7 @@ def serve(
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Look at settings, database and keys; start nothing.")
+        bool, typer.Option("--check", help="Check settings, database and keys; start nothing.")
     ] = False,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Print a new operator token, and start nothing.")
@@ -55,7 +55,7 @@ def serve(
     revoke_tokens: Annotated[
         bool,
         typer.Option(
-            "--revoke-tokens", help="Make all operator tokens useless; the next start makes one."
+            "--revoke-tokens", help="Revoke all operator tokens; the next start makes one."
         ),
     ] = False,
     rotate_key: Annotated[
@@ -64,7 +64,7 @@ def serve(
     forget_old_keys: Annotated[
         bool,
         typer.Option(
-            "--forget-old-keys", help="Believe only the newest key: devices ask for tickets again."
+            "--forget-old-keys", help="Accept the newest key only: devices ask for tickets again."
         ),
     ] = False,
 ) -> None:
