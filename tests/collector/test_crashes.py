@@ -8,7 +8,6 @@ import secrets
 import signal
 import sqlite3
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +30,7 @@ from support.running_collectors import (
     RunningCollector,
     in_process_collector,
 )
-from support.waiting import eventually
+from support.waiting import eventually, meanwhile
 from unpoison.collector.storage import database as database_module
 from unpoison.collector.storage.schema import group_counters
 
@@ -143,23 +142,9 @@ def test_kill_leaves_no_estimate_running(
 # The database goes away and comes back.
 
 
-@contextmanager
-def coming_and_going(fleet: DeviceFleet) -> Iterator[None]:
-    """Devices enrol and report as long as this lasts."""
-    done = threading.Event()
-
-    def work() -> None:
-        while not done.is_set():
-            with fleet.sending(fleet.mixed_requests(30)):
-                pass
-
-    with ThreadPoolExecutor(1) as thread:
-        working = thread.submit(work)
-        try:
-            yield
-        finally:
-            done.set()
-        working.result()
+def send_some(fleet: DeviceFleet) -> None:
+    with fleet.sending(fleet.mixed_requests(30)):
+        pass
 
 
 def test_postgresql_crashes_under_load_and_comes_back(
@@ -169,7 +154,7 @@ def test_postgresql_crashes_under_load_and_comes_back(
         server = forker.spawn(database, TOKEN)
         fleet = DeviceFleet(server.create_campaign(min_users=NO_ESTIMATES), random)
         fleet.campaign.invite()
-        with coming_and_going(fleet):
+        with meanwhile(lambda: send_some(fleet)):
             for crash in range(1, 4):
                 eventually(lambda least=30 * crash: len(fleet.counted) >= least)
                 postgres.stop("immediate")

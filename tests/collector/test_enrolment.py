@@ -18,6 +18,7 @@ from support.raw_http import (
     assert_nothing_counted,
     assert_refused,
     campaign_fixture,
+    clock_fixture,
     server_fixture,
     stored_counts,
 )
@@ -43,12 +44,7 @@ UNEQUAL = {
 
 server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
-
-
-@pytest.fixture
-def clock(server: InProcessCollector) -> Iterator[SteppedClock]:
-    yield server.clock
-    server.clock.step = 0
+clock = clock_fixture()
 
 
 def test_asking_again_gives_the_same_ticket_to_the_byte(campaign: RunningCampaign) -> None:

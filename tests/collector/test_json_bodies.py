@@ -8,27 +8,22 @@ from typing import Any
 import pytest
 
 from support.raw_http import (
+    DEVICE_ROUTES,
     NO_RATE_LIMITS,
     assert_nothing_counted,
     assert_refused,
     campaign_fixture,
     exchange,
+    post_to_route,
     request_bytes,
     server_fixture,
     status_of,
     stored_counts,
 )
-from support.running_collectors import InProcessCollector, Reply, RunningCampaign
-
-DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
+from support.running_collectors import InProcessCollector, RunningCampaign
 
 server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
-
-
-def post(campaign: RunningCampaign, route: str, body: bytes, **headers: str) -> Reply:
-    named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return campaign.server.post(f"{campaign.path}/{route}", body, headers=named)
 
 
 OTHER_TYPES = (
@@ -53,7 +48,7 @@ def test_other_content_types_are_refused(
     device = campaign.enrol_device()
     body = json.dumps(device.body()).encode()
     with assert_nothing_counted(campaign):
-        reply = post(campaign, "reports", body, Content_Type=kind)
+        reply = post_to_route(campaign, "reports", body, Content_Type=kind)
         assert_refused(reply, 415, "unsupported-media-type")
         headers = {"Content-Type": kind}
         path = f"{campaign.path}/invites"
@@ -86,7 +81,7 @@ def test_a_body_without_a_content_type_is_refused(
 def test_parameters_of_the_content_type_are_fine(campaign: RunningCampaign, kind: str) -> None:
     device = campaign.enrol_device()
     body = json.dumps(device.body()).encode()
-    assert post(campaign, "reports", body, Content_Type=kind).status == 200
+    assert post_to_route(campaign, "reports", body, Content_Type=kind).status == 200
     operator = campaign.server.post(
         f"{campaign.path}/invites",
         {"count": 1},
@@ -123,7 +118,7 @@ NO_JSON = (
 @pytest.mark.parametrize("body", NO_JSON)
 def test_what_is_no_json_is_refused(campaign: RunningCampaign, route: str, body: bytes) -> None:
     with assert_nothing_counted(campaign):
-        assert_refused(post(campaign, route, body), 400, "invalid-request")
+        assert_refused(post_to_route(campaign, route, body), 400, "invalid-request")
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b'{"name": "\xff"}', b"{}{}", b"\xff\xfe\x00"])
@@ -158,7 +153,9 @@ def test_half_characters_and_control_characters_are_in_no_name(
 @pytest.mark.parametrize("body", [[], [[]], [{}], None, 1, "text", True])
 def test_a_body_is_an_object(campaign: RunningCampaign, route: str, body: Any) -> None:
     with assert_nothing_counted(campaign):
-        assert_refused(post(campaign, route, json.dumps(body).encode()), 422, "invalid-request")
+        assert_refused(
+            post_to_route(campaign, route, json.dumps(body).encode()), 422, "invalid-request"
+        )
 
 
 def test_unknown_keys_are_refused_and_not_repeated(campaign: RunningCampaign) -> None:
@@ -175,7 +172,7 @@ def test_of_a_key_that_comes_twice_the_last_counts_everywhere(campaign: RunningC
     device = campaign.enrol_device()
     twice = json.dumps(device.body()).replace('"values"', '"values": [1], "values"').encode()
     before = stored_counts(campaign)
-    assert post(campaign, "reports", twice).status == 200
+    assert post_to_route(campaign, "reports", twice).status == 200
     assert stored_counts(campaign).submissions == before.submissions + 1
     assert campaign.submit(device.body()).status == 200
     assert stored_counts(campaign).submissions == before.submissions + 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,13 +16,13 @@ from sqlalchemy import Connection, insert, inspect, text
 
 from support.command_line import Command
 from support.database_audit import open_database
+from support.forked_collectors import CollectorForker, ForkedCollector
 from support.postgres import Cluster
 from support.running_collectors import (
     SMALL_PLAN,
     RunningCampaign,
     RunningCollector,
     in_process_collector,
-    spawn_collector,
 )
 from support.waiting import eventually
 from unpoison import InvalidFile, Plan, Summary
@@ -216,21 +214,13 @@ def test_the_renamed_table_keeps_its_rows_its_key_and_its_cascade(database: str)
 
 
 @contextmanager
-def started_at_once(folder: Path, database: str) -> Iterator[list[RunningCollector]]:
+def started_at_once(folder: Path, database: str) -> Iterator[list[ForkedCollector]]:
     """Two servers that find the same database, with one file of keys that is not there yet."""
-    both = threading.Barrier(2)
-
-    def start(_: int) -> RunningCollector:
-        both.wait()
-        return spawn_collector(folder, TOKEN, UNPOISON_COLLECTOR_DATABASE=database)
-
-    with ThreadPoolExecutor(2) as threads:
-        servers = list(threads.map(start, range(2)))
-    try:
-        yield servers
-    finally:
+    with CollectorForker(folder) as forker:
+        servers = [forker.begin(database, TOKEN) for _ in range(2)]
         for server in servers:
-            server.kill()  # type: ignore[attr-defined]
+            server.wait_until_it_answers()
+        yield servers
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["empty", "earlier version"])

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from support.raw_http import (
     BUFFERS,
     CHUNKED,
+    DEVICE_ROUTES,
     JSON,
     MEGABYTE,
     NO_RATE_LIMITS,
@@ -24,6 +25,7 @@ from support.raw_http import (
     campaign_fixture,
     connect,
     exchange,
+    post_to_route,
     read_to_end,
     request_bytes,
     send_until_cut,
@@ -32,7 +34,6 @@ from support.raw_http import (
 )
 from support.running_collectors import (
     InProcessCollector,
-    Reply,
     RunningCampaign,
     in_process_collector,
 )
@@ -40,15 +41,8 @@ from support.waiting import eventually
 from unpoison.collector.http import direct_route, request_body
 from unpoison.collector.http.models import BatchBody, Body, SubmissionBody
 
-DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
-
 server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
-
-
-def post(campaign: RunningCampaign, route: str, body: bytes, **headers: str) -> Reply:
-    named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return campaign.server.post(f"{campaign.path}/{route}", body, headers=named)
 
 
 def alive(server: InProcessCollector) -> bool:
@@ -71,7 +65,7 @@ def test_deep_json_is_refused(
     campaign: RunningCampaign, route: str, body: bytes, status: int
 ) -> None:
     with assert_nothing_counted(campaign):
-        assert_refused(post(campaign, route, body), status, "invalid-request")
+        assert_refused(post_to_route(campaign, route, body), status, "invalid-request")
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"plan":' * 100_000, b"[" * 900 + b"]" * 900])
@@ -142,7 +136,7 @@ def test_the_limit_is_exact(
     server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
 ) -> None:
     with assert_nothing_counted(campaign):
-        assert_refused(post(campaign, route, b" " * limit), 400, "invalid-request")
+        assert_refused(post_to_route(campaign, route, b" " * limit), 400, "invalid-request")
         path = f"{campaign.path}/{route}"
         more = request_bytes(
             "POST", path, JSON, f"Content-Length: {limit + 1}", body=b" " * (limit + 1)
@@ -183,7 +177,7 @@ def test_a_million_faults_cost_no_more_than_one(
     body = faulty(kind)
     assert len(body) > 2 * MEGABYTE
     with assert_nothing_counted(campaign):
-        reply = post(campaign, "reports/batch", body)
+        reply = post_to_route(campaign, "reports/batch", body)
     assert_refused(reply, 422, "invalid-request")
     assert len(reply.body) < 500
     # Too many keys are refused unread; lists stop at their first fault.
@@ -206,9 +200,9 @@ def test_a_full_batch_has_no_more_keys_than_are_allowed(campaign: RunningCampaig
     one = {"ticket": "x", "device": secrets.token_hex(32), "values": [1]}
     body = json.dumps({"submissions": [one] * 10_000}).encode()
     with assert_nothing_counted(campaign):
-        results = post(campaign, "reports/batch", body).json["results"]
+        results = post_to_route(campaign, "reports/batch", body).json["results"]
         more = json.dumps({"submissions": [one] * 10_001}).encode()
-        assert_refused(post(campaign, "reports/batch", more), 422, "invalid-request")
+        assert_refused(post_to_route(campaign, "reports/batch", more), 422, "invalid-request")
     assert len(results) == 10_000
     assert {each["error"]["code"] for each in results} == {"invalid-ticket"}
 

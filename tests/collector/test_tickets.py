@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from support.raw_http import (
     assert_nothing_counted,
     assert_refused,
     campaign_fixture,
+    clock_fixture,
     key_file_of,
     server_fixture,
     stored_counts,
@@ -32,12 +32,7 @@ TEXT_PARTS = ("campaign", "number", "group", "device", "expires_at", "signature"
 
 server = server_fixture(**NO_RATE_LIMITS)
 campaign = campaign_fixture()
-
-
-@pytest.fixture
-def clock(server: InProcessCollector) -> Iterator[SteppedClock]:
-    yield server.clock
-    server.clock.step = 0
+clock = clock_fixture()
 
 
 def flipped(text: str, place: int) -> str:

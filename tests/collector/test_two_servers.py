@@ -9,9 +9,8 @@ import threading
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -26,7 +25,7 @@ from support.database_audit import open_database
 from support.forked_collectors import CollectorForker
 from support.postgres import Cluster
 from support.running_collectors import RunningCampaign, RunningCollector
-from support.waiting import eventually
+from support.waiting import eventually, meanwhile
 from unpoison import Summary
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.collector.campaigns import tallies
@@ -153,37 +152,6 @@ def test_of_two_submissions_for_one_ticket_one_counts(pair: Pair) -> None:
         member.values = [1 + statuses.index(200)] * len(member.values)
         member.counted = True
     assert len(fleet.assert_stored(pair.database).cells) == 100
-
-
-class Repetition:
-    """Work that is done over and over again in a thread."""
-
-    def __init__(self, work: Callable[[], None], thread: ThreadPoolExecutor) -> None:
-        self.work, self.turns, self.ended = work, 0, threading.Event()
-        self.running = thread.submit(self._run)
-
-    def _run(self) -> None:
-        while not self.ended.is_set():
-            self.work()
-            self.turns += 1
-
-    def wait_for_a_turn(self) -> None:
-        """Wait until the work was begun and ended once more."""
-        # The first turn to end may have begun before this call.
-        target = self.turns + 2
-        eventually(lambda: self.running.done() or self.turns >= target)
-
-
-@contextmanager
-def meanwhile(work: Callable[[], None]) -> Iterator[Repetition]:
-    """Repeat some work during the block."""
-    with ThreadPoolExecutor(1) as thread:
-        repetition = Repetition(work, thread)
-        try:
-            yield repetition
-        finally:
-            repetition.ended.set()
-        repetition.running.result()
 
 
 def slices(requests: Sequence[DeviceRequest], count: int) -> Iterator[Sequence[DeviceRequest]]:

@@ -335,7 +335,7 @@ def test_reproduce_writes_rows_tables_and_a_picture(
 ) -> None:
     small = [replace(cell, users=5000) for cell in experiments["fig-frequency"]().cells(True)]
     monkeypatch.setattr(experiments["fig-frequency"], "cells", lambda self, quick: small)
-    asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "-o", "out")
+    asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "--workers", "1", "-o", "out")
     written = unpoison.done(*asked, "--json")
     paths = written.json["fig-frequency"]
     assert "<h2" in Path(written.json["report"]).read_text()

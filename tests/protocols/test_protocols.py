@@ -49,14 +49,7 @@ def collection(
     shared_poison: bool = True,
 ) -> Simulation:
     """Beta(2,5) users on a scale of 0 to 1."""
-    plan = Plan.new(
-        mechanism=mechanism,
-        epsilon=epsilon,
-        min_epsilon=min_epsilon,
-        low=0,
-        high=1,
-        protocol=protocol,
-    )
+    plan = Plan.new(mechanism, epsilon, min_epsilon, low=0, high=1, protocol=protocol)
     values = np.random.default_rng(1).beta(2, 5, users)
     rng = np.random.default_rng(seed)
     attack = attack or far_right(mechanism)

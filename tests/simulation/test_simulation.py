@@ -25,14 +25,7 @@ def plan(
     mechanism: str = "piecewise",
     protocol: str = "dap",
 ) -> Plan:
-    return Plan.new(
-        mechanism=mechanism,
-        epsilon=epsilon,
-        min_epsilon=min_epsilon,
-        low=0,
-        high=1,
-        protocol=protocol,
-    )
+    return Plan.new(mechanism, epsilon, min_epsilon, low=0, high=1, protocol=protocol)
 
 
 def values(users: int = 9_000) -> FloatArray:

@@ -31,6 +31,11 @@ class ForkedCollector(RunningCollector):
     pid: int
     forker: CollectorForker
 
+    def wait_until_it_answers(self) -> None:
+        """Learn the port from what the process prints, and ask it for its health."""
+        self.port = announced_port(str(self.forker.command({"read_line": self.pid})["line"]))
+        assert self.request("GET", "/healthz").status == 200
+
     def kill(self) -> None:
         """End the process without any chance to clean up, as a power cut would."""
         self.end(signal.SIGKILL)
@@ -83,8 +88,7 @@ class CollectorForker:
     def spawn(self, database: str, token: str, **environment: str) -> ForkedCollector:
         """Fork a collector, and wait until it answers."""
         child = self.begin(database, token, **environment)
-        child.port = announced_port(str(self.command({"read_line": child.pid})["line"]))
-        assert child.request("GET", "/healthz").status == 200
+        child.wait_until_it_answers()
         return child
 
     def command(self, command: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from support.running_collectors import (
     InProcessCollector,
     Reply,
     RunningCampaign,
+    SteppedClock,
     in_process_collector,
 )
 from support.waiting import HANG_SECONDS
@@ -34,6 +35,8 @@ NO_RATE_LIMITS: dict[str, Any] = {
 JSON = "Content-Type: application/json"
 CHUNKED = "Transfer-Encoding: chunked"
 MEGABYTE = 2**20
+DEVICE_ROUTES = ("tickets", "reports", "reports/batch")
+"""What devices post to, below the path of a campaign."""
 BUFFERS = 16 * MEGABYTE
 """More than the socket buffers at both ends of a connection can hold together."""
 
@@ -59,6 +62,17 @@ def campaign_fixture(**keys: Any) -> Callable[[InProcessCollector], RunningCampa
         return server.create_campaign(**keys)
 
     return campaign
+
+
+def clock_fixture() -> Callable[[InProcessCollector], Iterator[SteppedClock]]:
+    """Fixture `clock`: the clock of `server`, set right again after each test."""
+
+    @pytest.fixture
+    def clock(server: InProcessCollector) -> Iterator[SteppedClock]:
+        yield server.clock
+        server.clock.step = 0
+
+    return clock
 
 
 class StoredCounts(NamedTuple):
@@ -95,6 +109,12 @@ def assert_refused(reply: Reply, status: int, code: str) -> None:
     """Check that a reply is this refusal, as JSON of the one shape that all refusals have."""
     assert (reply.status, reply.code) == (status, code), reply
     assert reply.headers["content-type"] == "application/json"
+
+
+def post_to_route(campaign: RunningCampaign, route: str, body: bytes, **headers: str) -> Reply:
+    """Post bytes to a route of a campaign; `Content_Type` stands for the header Content-Type."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return campaign.server.post(f"{campaign.path}/{route}", body, headers=named)
 
 
 def request_bytes(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
