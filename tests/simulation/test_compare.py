@@ -12,7 +12,7 @@ from unpoison import Plan, estimate, simulate
 from unpoison.defences import Trimming, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate.methods import estimates, find_method
-from unpoison.output.plots import draw_comparison
+from unpoison.output.comparison_plot import draw_comparison
 from unpoison.protocols import SCHEMES
 from unpoison.simulation import Simulation, oracle_estimate, run_trials, score
 from unpoison.simulation.population import Population

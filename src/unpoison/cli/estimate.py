@@ -88,7 +88,7 @@ def estimate(
     """
     from unpoison.cli.window_estimates import estimate_windows
     from unpoison.estimate.methods import estimate_summary
-    from unpoison.output.plots import FORMATS
+    from unpoison.output.figure import FORMATS
     from unpoison.reports.writing import REPORT_SUFFIXES
     from unpoison.summary.store import SUMMARY_SUFFIX
     from unpoison.system.paths import check_output, expand
@@ -123,13 +123,14 @@ def _estimate_and_print(
     summary: Summary, estimate_one: Callable[[Summary], Estimate], plot: Path | None, json: bool
 ) -> None:
     from unpoison.cli.estimate_text import print_estimate
-    from unpoison.output.plots import draw_estimate, save
+    from unpoison.output.estimate_plot import draw_estimate
+    from unpoison.output.figure import save_figure
     from unpoison.output.progress import progress
 
     with progress("Estimating"):
         answer = estimate_one(summary)
         if plot is not None:
-            save(draw_estimate(answer), plot)
+            save_figure(draw_estimate(answer), plot)
     if json:
         typer.echo(answer.to_json())
     else:

@@ -37,16 +37,17 @@ def compare_with_progress(
 def write_outputs(comparison: Comparison, output: Path | None, plot: Path | None) -> None:
     """Write the recommended plan, and the picture."""
     if plot is not None:
-        from unpoison.output.plots import draw_plans, save
+        from unpoison.output.figure import save_figure
+        from unpoison.output.plans_plot import draw_plans
 
-        save(draw_plans(comparison), plot)
+        save_figure(draw_plans(comparison), plot)
     if output is not None:
         comparison.recommended.candidate.plan.save(output)
 
 
 def check_outputs(output: Path | None, plot: Path | None) -> None:
     """Refuse outputs that cannot be written, before a minute of simulation."""
-    from unpoison.output.plots import FORMATS
+    from unpoison.output.figure import FORMATS
     from unpoison.system.paths import check_output
 
     check_output(plot, "--plot", FORMATS)

@@ -146,7 +146,7 @@ def _run(
     import pyarrow.parquet as pq
 
     from unpoison.experiments import Section, markdown, run_cells
-    from unpoison.output.plots import save
+    from unpoison.output.figure import save_figure
     from unpoison.output.progress import progress
 
     with progress(name, sum(cell.trials for cell in dict.fromkeys(cells))) as advance:
@@ -155,7 +155,7 @@ def _run(
     pq.write_table(table, rows)
     tables, picture = experiment.tables(table, quick), output / f"{name}.png"
     _write(output / f"{name}.parquet", rows.getvalue())
-    save(experiment.draw(table, quick), picture)
+    save_figure(experiment.draw(table, quick), picture)
     claims = experiment.claims(table, quick)
     section = Section(
         name, experiment.title, picture.read_bytes(), tables, claims, experiment.of_the_paper

@@ -124,15 +124,17 @@ class Scenario:
     def _draw(
         self, run: Simulation, names: list[str], scores: list[Score] | None, path: Path
     ) -> None:
-        from unpoison.output.plots import draw_comparison, draw_estimate, save
+        from unpoison.output.comparison_plot import draw_comparison
+        from unpoison.output.estimate_plot import draw_estimate
+        from unpoison.output.figure import save_figure
 
         with progress("Drawing"):
             if scores is not None:
-                save(draw_comparison(scores), path)
+                save_figure(draw_comparison(scores), path)
                 return
             name = self._drawn_method(names)
             answer = estimates(run.summary, [name], self.options, self.statistic)[name]
-            save(draw_estimate(answer, run), path)
+            save_figure(draw_estimate(answer, run), path)
 
     def _drawn_method(self, names: list[str]) -> str:
         """The method whose fit is drawn: of those that ran and have one, the recommended."""

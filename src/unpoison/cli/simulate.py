@@ -134,7 +134,7 @@ def simulate(
     from unpoison.cli.sample import draw_sample, read_sample
     from unpoison.cli.scenario import Scenario, random_streams
     from unpoison.estimate.statistic import Statistic
-    from unpoison.output.scores import print_outcome
+    from unpoison.output.simulation_text import print_simulation
     from unpoison.protocols import FilterOptions
     from unpoison.simulation import score
 
@@ -169,7 +169,7 @@ def simulate(
     rows, run = scenario.run(names)
     scores = score(rows)
     scenario.write(run, names, scores if compare else None, reports, summary, plot)
-    print_outcome(scores, rows, run, sample, agreed, json)
+    print_simulation(scores, rows, run, sample, agreed, as_json=json)
 
 
 def _refuse_unused_options(options: dict[str, Any], names: list[str]) -> None:
@@ -183,7 +183,7 @@ def _refuse_unused_options(options: dict[str, Any], names: list[str]) -> None:
 
 def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None) -> None:
     """Refuse outputs that cannot be written, or are one file, before anything is simulated."""
-    from unpoison.output.plots import FORMATS
+    from unpoison.output.figure import FORMATS
     from unpoison.reports.writing import REPORT_SUFFIXES
     from unpoison.system.paths import check_output
 

@@ -26,8 +26,9 @@ def estimate_windows(
     json: bool,
 ) -> None:
     """Estimate the summary of every window, and print all of them in the order of time."""
-    from unpoison.output.plots import draw_over_time, save
+    from unpoison.output.figure import save_figure
     from unpoison.output.progress import progress
+    from unpoison.output.windows_plot import draw_over_time
 
     plan = summaries[0].plan
     if plan.categorical and plot is not None:
@@ -43,7 +44,7 @@ def estimate_windows(
     if not answers:
         raise NotEnoughData("no window has enough reports for an estimate")
     if plot is not None:
-        save(draw_over_time(answers), plot)
+        save_figure(draw_over_time(answers), plot)
     if json:
         _print_json(answers)
     else:

@@ -10,9 +10,10 @@ import numpy as np
 from unpoison.datasets import Taxi
 from unpoison.demo import say
 from unpoison.estimate.methods import estimates
-from unpoison.output.plots import draw_estimate, save
+from unpoison.output.estimate_plot import draw_estimate
+from unpoison.output.figure import save_figure
 from unpoison.output.progress import progress
-from unpoison.output.scores import print_scores
+from unpoison.output.simulation_text import print_scores
 from unpoison.plan import Plan
 from unpoison.simulation import run_trials, score
 
@@ -54,7 +55,7 @@ def main() -> None:
     print_scores(score(rows))
     answer = estimates(run.summary, ["joint"])["joint"]
     PICTURE.parent.mkdir(exist_ok=True)
-    save(draw_estimate(answer, run), PICTURE)
+    save_figure(draw_estimate(answer, run), PICTURE)
     say(f"\nVerdict of joint: {answer.verdict}")
     say(EXPLANATION.format(trials=TRIALS))
     say(f"\nPicture: {PICTURE} ({time.perf_counter() - started:.0f} s in all)")

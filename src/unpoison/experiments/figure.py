@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unpoison.estimate.methods import split_method
+from unpoison.output.figure import new_figure
 from unpoison.output.markdown import markdown_table
-from unpoison.output.plots import new_figure
 
 COLOURS = {
     "ostrich": "#9aa5b1",

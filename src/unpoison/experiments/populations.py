@@ -12,7 +12,7 @@ from unpoison.experiments.base import Claim, Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.common import NAMES, users_of
 from unpoison.experiments.figure import Panel
-from unpoison.output.plots import new_figure
+from unpoison.output.figure import new_figure
 from unpoison.types import FloatArray
 
 BINS = 64

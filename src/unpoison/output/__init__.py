@@ -1,1 +1,1 @@
-"""What people look at: pictures, tables, Markdown and progress bars."""
+"""Output for people: pictures, tables, progress bars, and tables in Markdown pages."""

@@ -9,7 +9,7 @@ from unpoison.errors import InvalidFile
 
 
 def check_markers(path: Path, name: str) -> tuple[str, str]:
-    """What stands before and after a table: the file must have its two markers.
+    """The text up to the begin marker, and that from the end marker on; both must be there.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -29,7 +29,7 @@ def check_markers(path: Path, name: str) -> tuple[str, str]:
 
 
 def put_between_markers(path: Path, name: str, table: str) -> None:
-    """Replace what stands between the markers; the file changes whole or not at all.
+    """Replace the text between the markers; the file changes whole or not at all.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

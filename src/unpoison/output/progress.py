@@ -9,9 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields a function that is told how much has been done; the bar goes away at the end.
+    """A progress bar: yields a function to call with the amount of work that was just done.
 
-    Without a total the bar only shows that work goes on. Off a terminal nothing is written.
+    Without a total the bar only shows that work goes on. The bar disappears at the end. If standard
+    error is no terminal, nothing is written.
+
+    >>> with progress("Simulating", 1000) as advance:
+    ...     advance(500)
     """
     if not sys.stderr.isatty():
         yield lambda done: None

@@ -7,11 +7,18 @@ from collections.abc import Sequence
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they need; numbers to the right, the first column to the left."""
-    widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
+    """Print columns as wide as they need; the first aligned to the left, numbers to the right.
+
+    >>> print_table(["method", "error"], [["emf", "0.5"]])
+    method  error
+    ──────  ─────
+    emf       0.5
+    """
+    columns = range(len(heads))
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in columns]
     for row in (heads, ["─" * width for width in widths], *rows):
         cells = [
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
