@@ -33,7 +33,7 @@ from unpoison.experiments import (
     run_cells,
 )
 from unpoison.experiments import runner as runner_module
-from unpoison.experiments.figure import cells_of
+from unpoison.experiments.panel import panel_table
 from unpoison.mechanisms import mechanisms
 from unpoison.system.cores import usable_cores
 
@@ -116,13 +116,13 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     others = [replace(SMALL, gamma=gamma) for gamma in (0.1, 0.2)]
     first = run_cells([SMALL, others[0]], tmp_path, workers=1)
     ran: list[Cell] = []
-    keep = runner_module._keep
+    run_and_save = runner_module._run_and_save
 
     def watched(cell: Cell, folder: Path) -> None:
         ran.append(cell)
-        keep(cell, folder)
+        run_and_save(cell, folder)
 
-    monkeypatch.setattr(runner_module, "_keep", watched)
+    monkeypatch.setattr(runner_module, "_run_and_save", watched)
     told: list[int] = []
     table = run_cells([SMALL, *others], tmp_path, workers=1, advance=told.append)
     assert ran == [others[1]]
@@ -230,7 +230,7 @@ def test_only_those_who_estimate_gamma_have_an_error_of_it() -> None:
 
 
 def test_a_table_has_a_row_a_method_and_a_column_a_place() -> None:
-    rows = cells_of(Panel("MSE", "squared_error", floor=True), ROWS)
+    rows = panel_table(Panel("MSE", "squared_error", floor=True), ROWS)
     assert rows == [
         ["MSE", "ε = 1", "ε = 2"],
         ["emf", "2", "5"],
@@ -243,7 +243,7 @@ def test_a_table_has_a_row_a_method_and_a_column_a_place() -> None:
 
 def test_lines_and_places_may_be_of_any_column() -> None:
     panel = Panel("MSE", "squared_error", against="method", by="epsilon", labels={"emf": "EMF"})
-    assert cells_of(panel, ROWS)[0] == ["MSE", "EMF", "ostrich"]
+    assert panel_table(panel, ROWS)[0] == ["MSE", "EMF", "ostrich"]
     assert panel.lines(ROWS)["2.0"] == {"emf": 5.0}
     either = Panel("MSE", "squared_error", where={"method": ("emf", "ostrich")})
     assert either.rows(ROWS).num_rows == ROWS.num_rows

@@ -3,10 +3,12 @@
 They are found by name in `experiments`; every file of the folder is loaded.
 """
 
-from unpoison.experiments.base import Claim, Experiment, claims_table, experiments
+from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.figure import Panel, draw, markdown
-from unpoison.experiments.report import Section, report
+from unpoison.experiments.claims import Claim, claims_table
+from unpoison.experiments.figure import draw
+from unpoison.experiments.panel import Panel
+from unpoison.experiments.report import Section, markdown, report
 from unpoison.experiments.runner import run_cells
 from unpoison.registry import load_modules
 

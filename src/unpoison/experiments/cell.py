@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from unpoison import __version__
+from unpoison._version import __version__
 from unpoison.datasets import Sample, datasets
+from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
-from unpoison.protocols import FilterOptions
-from unpoison.simulation import Trial, run_trials
-from unpoison.simulation.population import Population
+from unpoison.simulation import Population, Trial, run_trials
 
 COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack", "gamma")
 """What the reports depend on: cells that agree in it see the same collections."""
@@ -23,7 +22,7 @@ COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that its rows depend on, and so a name and seeds of its own.
+    """A collection, an attack and methods: all that its rows depend on, and so its key and seeds.
 
     Means are in natural units, but errors are on the mechanism's input domain, [−1, 1] for PM:
     `unit` is what they were divided by (its square, if they are squared).
@@ -56,7 +55,7 @@ class Cell:
         return _digest({**asdict(self), "version": __version__})[:16]
 
     def run(self) -> list[dict[str, Any]]:
-        """All trials, as rows that also say what the cell is."""
+        """The rows of all trials, each with the fields of the cell."""
         sample = self._sample()
         plan = self._plan(sample)
         rows, _ = run_trials(
@@ -71,8 +70,8 @@ class Cell:
             statistic=Statistic.of(plan, self.statistic),
             shared=True,
         )
-        own = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}
-        return [{**own, **_columns(row), **_normalised(row, plan)} for row in rows]
+        shared = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}
+        return [{**shared, **_trial_columns(row), **_normalised_errors(row, plan)} for row in rows]
 
     def _sample(self) -> Sample:
         """The users: the same for every cell with that dataset and as many users."""
@@ -87,14 +86,15 @@ class Cell:
         return Plan.new(self.mechanism, self.epsilon, smallest, **keys)
 
     def _seed(self, *names: str) -> int:
+        """A seed that depends on the named fields alone."""
         return int(_digest({name: getattr(self, name) for name in names})[:16], 16)
 
     def _columns(self) -> dict[str, Any]:
-        own = {name: value for name, value in asdict(self).items() if name not in NOT_COLUMNS}
-        return {**own, "statistic": self.statistic or ""}
+        columns = {name: value for name, value in asdict(self).items() if name not in NOT_COLUMNS}
+        return {**columns, "statistic": self.statistic or ""}
 
 
-def _normalised(row: Trial, plan: Plan) -> dict[str, float]:
+def _normalised_errors(row: Trial, plan: Plan) -> dict[str, float]:
     """Errors on the mechanism's input domain, as in the paper: comparable between datasets."""
     unit = 1.0 if plan.categorical else plan.unit
     powers = {"squared_error": 2, "floor": 2, "cramer_rao": 2, "wasserstein": 1}
@@ -105,7 +105,7 @@ NOT_COLUMNS = ("methods", "trials", "options", "frequencies")
 """Fields of cells and trials that are no number and no name."""
 
 
-def _columns(row: Trial) -> dict[str, Any]:
+def _trial_columns(row: Trial) -> dict[str, Any]:
     return {name: value for name, value in asdict(row).items() if name not in NOT_COLUMNS}
 
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from unpoison.experiments.base import Claim, Experiment, experiments
+from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import GAMMA, SCHEMES, least_rival
-from unpoison.experiments.figure import Lines, Panel
+from unpoison.experiments.claims import Claim
+from unpoison.experiments.line_comparisons import better_rival
+from unpoison.experiments.panel import Lines, Panel
+from unpoison.experiments.paper_settings import GAMMA, SCHEMES
 
 BUDGETS = (0.25, 0.5, 1.0, 2.0)
 ATTACKS = {
@@ -17,9 +19,9 @@ ATTACKS = {
     "targets:45-54 years,50-64 years,55-64 years": "groups 10, 11, 12",
 }
 METHODS = ("ostrich", *SCHEMES)
-OWN, MANY = 51_678, 1_000_000
-NAMES = {"squared_error": "error", "gamma_error": "γ̂", "located": "found"}
-FEW_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.25)
+OWN_RECORDS, RESAMPLED = 51_678, 1_000_000
+MEASURE_NAMES = {"squared_error": "error", "gamma_error": "γ̂", "located": "found"}
+GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.25)
 
 
 class Frequencies(Experiment):
@@ -29,7 +31,7 @@ class Frequencies(Experiment):
     51678
     """
 
-    users = MANY
+    users = RESAMPLED
 
     def cells(self, quick: bool) -> list[Cell]:
         """Both attacks at every ε."""
@@ -52,7 +54,7 @@ class Frequencies(Experiment):
         """MSE, |γ̂ − γ|, and how often the poisoned groups were found exactly."""
         return [
             Panel(
-                f"{NAMES[measure]}: {label}, {self.users:,} users",
+                f"{MEASURE_NAMES[measure]}: {label}, {self.users:,} users",
                 measure,
                 {"attack": attack, "gamma": GAMMA},
                 floor=measure == "squared_error",
@@ -65,13 +67,15 @@ class Frequencies(Experiment):
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """Ostrich stays where it is; ours improve with ε, and are far better."""
         lines = [panel.lines(table) for panel in self.panels(quick)[: len(ATTACKS)]]
-        falls = [_fall(each, scheme) for each in lines for scheme in SCHEMES]
-        steady = [_fall(each, "ostrich") for each in lines]
+        falls = [_fall(panel, scheme) for panel in lines for scheme in SCHEMES]
+        steady = [_fall(panel, "ostrich") for panel in lines]
         times = [
-            least / value
-            for each in lines
+            rival / error
+            for panel in lines
             for scheme in SCHEMES
-            for value, least in zip(each[scheme].values(), least_rival(each).values(), strict=True)
+            for error, rival in zip(
+                panel[scheme].values(), better_rival(panel).values(), strict=True
+            )
         ]
         return [
             Claim(
@@ -111,20 +115,20 @@ class ManyFrequencies(Frequencies):
 class OwnFrequencies(Frequencies):
     """The 51,678 records themselves, and how few attackers can still be located there.
 
-    >>> {cell.gamma for cell in OwnFrequencies().cells(quick=True)} == set(FEW_GAMMAS)
+    >>> {cell.gamma for cell in OwnFrequencies().cells(quick=True)} == set(GAMMAS)
     True
     """
 
     title = "Frequencies of COVID-19's own 51,678 records"
-    users = OWN
+    users = OWN_RECORDS
 
     def cells(self, quick: bool) -> list[Cell]:
-        """Also with fewer attackers."""
+        """The same cells, also with fewer attackers."""
         cells = super().cells(quick)
-        return [replace(cell, gamma=gamma) for gamma in FEW_GAMMAS[::-1] for cell in cells]
+        return [replace(cell, gamma=gamma) for gamma in GAMMAS[::-1] for cell in cells]
 
     def panels(self, quick: bool) -> list[Panel]:
-        """Also how often few attackers were located, at each ε."""
+        """The same panels, and how often few attackers were located, at each ε."""
         few = [
             Panel(
                 f"found: {label}, ε = {epsilon:g}",

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from unpoison.experiments.base import Claim, Experiment, experiments
+from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import (
+from unpoison.experiments.claims import Claim
+from unpoison.experiments.line_comparisons import wins, wins_over_rivals
+from unpoison.experiments.panel import Panel
+from unpoison.experiments.paper_settings import (
     BUDGETS,
+    DATASET_NAMES,
     GAMMA,
-    NAMES,
-    RANGES,
+    POISON_RANGES,
     RIVALS,
     SCHEMES,
     users_of,
-    wins,
-    wins_over_rivals,
 )
-from unpoison.experiments.figure import Panel
 
 GAMMAS = (0.05, 0.1, 0.2, 0.3, 0.4)
+"""Shares of attackers in Fig. Robustness (a) and (b)."""
 HALVES = {"O,C/2": "[O, C/2]", "C/2,C": "[C/2, C]"}
-EVASIVE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+EVASIVE_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def mean_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bool) -> Cell:
@@ -56,31 +57,31 @@ class MeanFigure(Experiment):
         """Every dataset and range at every ε."""
         return [
             mean_cell(dataset, epsilon, attack, GAMMA, quick)
-            for attack in RANGES
-            for dataset in NAMES
+            for attack in POISON_RANGES
+            for dataset in DATASET_NAMES
             for epsilon in BUDGETS
         ]
 
     def panels(self, quick: bool) -> list[Panel]:
         """(a) to (p), as in the paper."""
-        places = [(attack, dataset) for attack in RANGES for dataset in NAMES]
+        pairs = [(attack, dataset) for attack in POISON_RANGES for dataset in DATASET_NAMES]
         return [
             Panel(
-                f"({letter}) {NAMES[dataset]}, {RANGES[attack]}",
+                f"({letter}) {DATASET_NAMES[dataset]}, {POISON_RANGES[attack]}",
                 "squared_error",
                 {"dataset": dataset, "attack": attack},
                 floor=True,
             )
-            for letter, (attack, dataset) in zip("abcdefghijklmnop", places, strict=True)
+            for letter, (attack, dataset) in zip("abcdefghijklmnop", pairs, strict=True)
         ]
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """The schemes win; EMF* is better than EMF, CEMF* better than EMF*, in most cells."""
-        found = [panel.lines(table) for panel in self.panels(quick)]
-        cells = sum(len(lines["emf"]) for lines in found)
-        beaten = {scheme: wins_over_rivals(found, scheme) for scheme in SCHEMES}
-        star = wins(found, "emf-star", "emf")
-        concentrated = wins(found, "cemf-star", "emf-star")
+        panels = [panel.lines(table) for panel in self.panels(quick)]
+        cells = sum(len(lines["emf"]) for lines in panels)
+        beaten = {scheme: wins_over_rivals(panels, scheme) for scheme in SCHEMES}
+        star = wins(panels, "emf-star", "emf")
+        concentrated = wins(panels, "cemf-star", "emf-star")
         shown = ", ".join(f"{name} in {number}" for name, number in beaten.items())
         return [
             Claim(
@@ -152,9 +153,9 @@ class RobustnessFigure(Experiment):
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """Low errors for many attackers, and for all shapes."""
-        found = [panel.lines(table) for panel in self.panels(quick)]
-        cells = sum(len(lines["emf-star"]) for lines in found)
-        won = wins_over_rivals(found, "emf-star")
+        panels = [panel.lines(table) for panel in self.panels(quick)]
+        cells = sum(len(lines["emf-star"]) for lines in panels)
+        won = wins_over_rivals(panels, "emf-star")
         return [
             Claim(
                 "the proposed schemes consistently outperform others for other proportions and "
@@ -166,6 +167,7 @@ class RobustnessFigure(Experiment):
 
 
 def _shapes(ends: str) -> dict[str, str]:
+    """Attacks on a range by the distribution of their poison, with their names."""
     return {
         f"uniform:{ends}": "uniform",
         f"gaussian:{ends}": "Gaussian",
@@ -189,40 +191,42 @@ class EvasionFigure(Experiment):
         """Every dataset and share."""
         return [
             mean_cell(dataset, 1.0, f"evasion:{share:g}", GAMMA, quick)
-            for dataset in NAMES
-            for share in EVASIVE
+            for dataset in DATASET_NAMES
+            for share in EVASIVE_SHARES
         ]
 
     def panels(self, quick: bool) -> list[Panel]:
         """One for each dataset; the paper's captions of the first two are swapped."""
-        labels = {f"evasion:{share:g}": f"{share:g}" for share in EVASIVE}
+        labels = {f"evasion:{share:g}": f"{share:g}" for share in EVASIVE_SHARES}
         return [
             Panel(
-                f"({letter}) {NAMES[dataset]}",
+                f"({letter}) {DATASET_NAMES[dataset]}",
                 "squared_error",
                 {"dataset": dataset},
                 against="attack",
                 labels=labels,
                 floor=True,
             )
-            for letter, dataset in zip("abcd", NAMES, strict=True)
+            for letter, dataset in zip("abcd", DATASET_NAMES, strict=True)
         ]
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """Evasion has a threshold, above which the wrong side is chosen."""
-        thresholds = []
+        thresholds: dict[str, float | None] = {}
         for panel in self.panels(quick):
             line = panel.lines(table)["emf-star"]
             start = line["evasion:0"]
-            worse = [share for share in EVASIVE if line[f"evasion:{share:g}"] > 10 * start]
-            thresholds.append(f"{NAMES[panel.where['dataset']]} {worse[0] if worse else 'none'}")
-        found = [text.split()[-1] for text in thresholds]
-        within = all(text != "none" and 0.2 <= float(text) <= 0.4 for text in found)
+            worse = [share for share in EVASIVE_SHARES if line[f"evasion:{share:g}"] > 10 * start]
+            thresholds[DATASET_NAMES[panel.where["dataset"]]] = worse[0] if worse else None
+        within = all(share is not None and 0.2 <= share <= 0.4 for share in thresholds.values())
+        shown = [
+            f"{name} {'none' if share is None else share}" for name, share in thresholds.items()
+        ]
         return [
             Claim(
                 "evasion has a threshold at 20 to 30 per cent",
                 within,
                 "the share from which EMF*'s error is over 10 times that without evasion: "
-                + ", ".join(thresholds),
+                + ", ".join(shown),
             )
         ]

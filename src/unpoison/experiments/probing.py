@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from unpoison.experiments.base import Claim, Experiment, experiments
+from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import GAMMA, NAMES, RANGES, users_of
-from unpoison.experiments.figure import Panel
+from unpoison.experiments.claims import Claim
+from unpoison.experiments.panel import Panel
+from unpoison.experiments.paper_settings import DATASET_NAMES, GAMMA, POISON_RANGES, users_of
 
 TABLE_BUDGETS = (2.0, 0.5, 0.25, 0.125, 0.0625)
-PROBED = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
-SMALLEST = 0.0625
+FIGURE_BUDGETS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
+SMALLEST_BUDGET = 0.0625
 
 
 def probing_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bool) -> Cell:
@@ -47,14 +48,14 @@ class SideTable(Experiment):
         """Every range at every ε."""
         return [
             probing_cell("taxi", epsilon, attack, GAMMA, quick)
-            for attack in RANGES
+            for attack in POISON_RANGES
             for epsilon in TABLE_BUDGETS
         ]
 
     def panels(self, quick: bool) -> list[Panel]:
         """One for each side that EMF is told."""
         return [
-            Panel(f"poison on the {side}", f"variance_{side}", by="attack", labels=RANGES)
+            Panel(f"poison on the {side}", f"variance_{side}", by="attack", labels=POISON_RANGES)
             for side in ("left", "right")
         ]
 
@@ -62,14 +63,14 @@ class SideTable(Experiment):
         """The right side always has the smaller variance."""
         left, right = (panel.lines(table) for panel in self.panels(quick))
         wrong = [
-            f"{name} at ε = {at:g}"
+            f"{name} at ε = {epsilon:g}"
             for name, line in right.items()
-            for at, value in line.items()
-            if not value < left[name][at]
+            for epsilon, variance in line.items()
+            if not variance < left[name][epsilon]
         ]
         cells = sum(len(line) for line in right.values())
-        found = f"in {cells - len(wrong)} of {cells} cells"
-        evidence = found + (f"; not for {', '.join(wrong)}" if wrong else "")
+        count = f"in {cells - len(wrong)} of {cells} cells"
+        evidence = count + (f"; not for {', '.join(wrong)}" if wrong else "")
         text = "EMF on the right side always has a smaller variance of x̂"
         return [Claim(text, not wrong, evidence)]
 
@@ -89,20 +90,20 @@ class FractionFigure(Experiment):
         ranged = [
             probing_cell("taxi", epsilon, attack, gamma, quick)
             for gamma in (0.1, 0.4)
-            for attack in RANGES
-            for epsilon in PROBED
+            for attack in POISON_RANGES
+            for epsilon in FIGURE_BUDGETS
         ]
         others = [
             probing_cell(dataset, epsilon, attack, gamma, quick)
             for attack, gamma in (("none", 0.0), ("input:1", GAMMA))
-            for dataset in NAMES
-            for epsilon in PROBED
+            for dataset in DATASET_NAMES
+            for epsilon in FIGURE_BUDGETS
         ]
         return ranged + others
 
     def panels(self, quick: bool) -> list[Panel]:
         """As in the paper."""
-        ranges = tuple(RANGES)
+        ranges = tuple(POISON_RANGES)
         return [
             *(
                 Panel(
@@ -110,7 +111,7 @@ class FractionFigure(Experiment):
                     "gamma_error",
                     {"gamma": gamma, "attack": ranges},
                     by="attack",
-                    labels=RANGES,
+                    labels=POISON_RANGES,
                 )
                 for letter, gamma in (("a", 0.1), ("b", 0.4))
             ),
@@ -119,7 +120,7 @@ class FractionFigure(Experiment):
                 "byzantine_fraction",
                 {"attack": "none"},
                 by="dataset",
-                labels=NAMES,
+                labels=DATASET_NAMES,
                 logarithmic=False,
             ),
             Panel(
@@ -127,29 +128,29 @@ class FractionFigure(Experiment):
                 "byzantine_fraction",
                 {"attack": "input:1"},
                 by="dataset",
-                labels=NAMES,
+                labels=DATASET_NAMES,
                 logarithmic=False,
             ),
         ]
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """γ̂ tends to γ; few false positives; input manipulation is not seen."""
-        few, many, nobody, honest = (panel.lines(table) for panel in self.panels(quick))
+        few, many, nobody, manipulated = (panel.lines(table) for panel in self.panels(quick))
         ranged = [*few.values(), *many.values()]
-        falls = sum(line[SMALLEST] <= line[max(line)] for line in ranged)
-        false = [line[SMALLEST] for line in nobody.values()]
-        seen = [line[SMALLEST] for line in honest.values()]
+        falls = sum(line[SMALLEST_BUDGET] <= line[max(line)] for line in ranged)
+        false_alarms = [line[SMALLEST_BUDGET] for line in nobody.values()]
+        seen = [line[SMALLEST_BUDGET] for line in manipulated.values()]
         return [
             Claim(
                 "γ̂ tends to γ as ε tends to 0",
                 falls == len(ranged),
                 f"the error at ε = 1/16 is below that at ε = 2 in {falls} of {len(ranged)} lines; "
-                f"it is at most {max(line[SMALLEST] for line in ranged):.3f} there",
+                f"it is at most {max(line[SMALLEST_BUDGET] for line in ranged):.3f} there",
             ),
             Claim(
                 "with nobody attacking, γ̂ is 0.02 to 0.04 at ε0 = 1/16 for all datasets",
-                min(false) >= 0.02 and max(false) <= 0.04,
-                f"{min(false):.3f} to {max(false):.3f}",
+                min(false_alarms) >= 0.02 and max(false_alarms) <= 0.04,
+                f"{min(false_alarms):.3f} to {max(false_alarms):.3f}",
             ),
             Claim(
                 "under input manipulation γ̂ is 0.03 to 0.04: EMF does not see it",

@@ -1,13 +1,14 @@
-"""One page with every figure, table and claim of a run."""
+"""The report of a run: one HTML page with every figure, table and claim."""
 
 from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from unpoison.experiments.base import AIM, SAID, Claim
+from unpoison.experiments.claims import OWN_AIM, PAPER_CLAIM, Claim
+from unpoison.output.markdown import markdown_table
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -39,17 +40,17 @@ class Section:
 
     @property
     def claim_title(self) -> str:
-        """What stands above the claims."""
+        """The heading above the claims."""
         return "What the paper says" if self.of_the_paper else "What it is to reach"
 
     @property
     def claim_head(self) -> str:
-        """What stands above the column of claims."""
-        return SAID if self.of_the_paper else AIM
+        """The head of the column of claims."""
+        return PAPER_CLAIM if self.of_the_paper else OWN_AIM
 
 
-def report(sections: Sequence[Section], how: str) -> str:
-    """The page, with pictures in it: one file that can be sent around.
+def report(sections: Sequence[Section], command: str) -> str:
+    """The page that `command` made, with pictures in it: one file that can be sent around.
 
     >>> claim = Claim("γ̂ tends to γ", confirmed=False, evidence="0.2 at ε = 1/16")
     >>> page = report([Section("x", "An experiment", b"", claims=[claim])], "x --quick")
@@ -61,22 +62,22 @@ def report(sections: Sequence[Section], how: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>unpoison: reproduction</title><style>{STYLE}</style></head>\n"
-        f"<body><h1>Reproduction</h1><p>Made by <code>{html.escape(how)}</code>.</p>\n"
-        f"{_summary(sections)}\n{body}\n</body></html>\n"
+        f"<body><h1>Reproduction</h1><p>Made by <code>{html.escape(command)}</code>.</p>\n"
+        f"{_all_claims(sections)}\n{body}\n</body></html>\n"
     )
 
 
-def _summary(sections: Sequence[Section]) -> str:
+def _all_claims(sections: Sequence[Section]) -> str:
     """All claims at a glance, the paper's and ours."""
     return "".join(
-        _claims([section for section in sections if section.of_the_paper is of_the_paper])
+        _claims_table([section for section in sections if section.of_the_paper is of_the_paper])
         for of_the_paper in (True, False)
     )
 
 
-def _claims(sections: Sequence[Section]) -> str:
+def _claims_table(sections: Sequence[Section]) -> str:
     rows = [
-        f'<tr><td><a href="#{section.name}">{section.name}</a></td>{_cells(claim)}</tr>'
+        f'<tr><td><a href="#{section.name}">{section.name}</a></td>{_claim_cells(claim)}</tr>'
         for section in sections
         for claim in section.claims
     ]
@@ -88,10 +89,10 @@ def _claims(sections: Sequence[Section]) -> str:
     return f'<h2>{title}</h2><div class="wide">{table}</div>'
 
 
-def _cells(claim: Claim) -> str:
-    kind, word = ("yes", "confirmed") if claim.confirmed else ("no", "not confirmed")
+def _claim_cells(claim: Claim) -> str:
+    style, verdict = ("yes", "confirmed") if claim.confirmed else ("no", "not confirmed")
     return (
-        f'<td>{html.escape(claim.text)}</td><td class="{kind}">{word}</td>'
+        f'<td>{html.escape(claim.text)}</td><td class="{style}">{verdict}</td>'
         f"<td>{html.escape(claim.evidence)}</td>"
     )
 
@@ -105,11 +106,24 @@ def _section(section: Section) -> str:
 
 
 def _table(title: str, rows: list[list[str]]) -> str:
-    head, *others = ["".join(_cell(cell, row is rows[0]) for cell in row) for row in rows]
-    lines = "".join(f"<tr>{row}</tr>" for row in [head, *others])
+    cells = ["".join(_cell(cell, row is rows[0]) for cell in row) for row in rows]
+    lines = "".join(f"<tr>{row}</tr>" for row in cells)
     return f'<h3>{html.escape(title)}</h3><div class="wide"><table>{lines}</table></div>'
 
 
 def _cell(text: str, head: bool) -> str:
     tag = "th" if head else "td"
     return f"<{tag}>{html.escape(text)}</{tag}>"
+
+
+def markdown(tables: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """Tables in Markdown, each under its title.
+
+    >>> print(markdown({"Fruit": [["name"], ["apple"]]}))
+    **Fruit**
+    <BLANKLINE>
+    | name |
+    | --- |
+    | apple |
+    """
+    return "\n\n".join(f"**{title}**\n\n{markdown_table(rows)}" for title, rows in tables.items())

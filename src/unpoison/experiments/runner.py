@@ -1,4 +1,4 @@
-"""The one runner: cells over all cores, each kept once it is done, so that a run can go on."""
+"""The runner of all experiments: cells over all cores, each saved when done, to resume a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from unpoison.system.atomic_files import whole_file
 from unpoison.system.cores import usable_cores
 
 Advance = Callable[[int], None]
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables by which the builds of BLAS are told how many threads to start."""
 
 
 def run_cells(
@@ -38,39 +39,40 @@ def run_cells(
     True
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = list(dict.fromkeys(cells))
-    told = advance or (lambda trials: None)
-    missing = [cell for cell in wanted if not _path(folder, cell).exists()]
-    told(sum(cell.trials for cell in wanted) - sum(cell.trials for cell in missing))
-    _run(missing, folder, workers or usable_cores(), told)
-    if not wanted:
+    distinct = list(dict.fromkeys(cells))
+    advance = advance or (lambda trials: None)
+    missing = [cell for cell in distinct if not _path(folder, cell).exists()]
+    advance(sum(cell.trials for cell in distinct) - sum(cell.trials for cell in missing))
+    _run(missing, folder, workers or usable_cores(), advance)
+    if not distinct:
         return pa.table({})
-    tables = [_read(_path(folder, cell)) for cell in wanted]
+    tables = [_read(_path(folder, cell)) for cell in distinct]
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _run(cells: list[Cell], folder: Path, workers: int, told: Advance) -> None:
+def _run(cells: list[Cell], folder: Path, workers: int, advance: Advance) -> None:
     if min(workers, len(cells)) <= 1:
         for cell in cells:
-            _keep(cell, folder)
-            told(cell.trials)
+            _run_and_save(cell, folder)
+            advance(cell.trials)
         return
+    # So that no long cell starts last and keeps one core busy alone.
     longest_first = sorted(cells, key=_work, reverse=True)
     with _single_threaded(), _pool(workers) as pool:
         try:
             futures: dict[Future[None], Cell] = {
-                pool.submit(_keep, cell, folder): cell for cell in longest_first
+                pool.submit(_run_and_save, cell, folder): cell for cell in longest_first
             }
             for done in as_completed(futures):
                 done.result()
-                told(futures[done].trials)
+                advance(futures[done].trials)
         except BaseException:
             _stop(pool)
             raise
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """At once: what a process was at is done again next time."""
+    """Stop all processes at once; the cells that they were running are run again next time."""
     pool.shutdown(wait=False, cancel_futures=True)
     for process in active_children():
         process.terminate()
@@ -78,15 +80,15 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that know the same plugins as this one."""
-    known = loaded_plugins()
-    return ProcessPoolExecutor(workers, get_context("spawn"), load_plugins, (known,))
+    # Spawned, not forked: a fork copies locks of threads that it does not copy, and may hang.
+    return ProcessPoolExecutor(workers, get_context("spawn"), load_plugins, (loaded_plugins(),))
 
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Processes that start meanwhile leave the other cores to one another."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    """Have processes that start meanwhile use one thread each, so that they share the cores."""
+    before = {name: os.environ.get(name) for name in BLAS_THREADS}
+    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
     try:
         yield
     finally:
@@ -98,20 +100,20 @@ def _single_threaded() -> Iterator[None]:
 
 
 def _work(cell: Cell) -> float:
-    """How long a cell may take, up to a factor: reports of all groups."""
+    """How long a cell may take, up to a factor: about the number of its reports."""
     return cell.users * cell.trials * cell.epsilon
 
 
-def _keep(cell: Cell, folder: Path) -> None:
+def _run_and_save(cell: Cell, folder: Path) -> None:
     """Run a cell and write its rows, whole or not at all."""
     with whole_file(_path(folder, cell)) as file:
         pq.write_table(_table(cell.run()), file)
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows as columns; a number that there is not is null."""
+    """Rows as columns; NaN becomes null."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
+    return pa.table({name: pa.array(column, from_pandas=True) for name, column in columns.items()})
 
 
 def _path(folder: Path, cell: Cell) -> Path:

@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from unpoison.experiments.base import Claim, Experiment, experiments
+from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.common import BUDGETS, GAMMA, NAMES, RIVALS, SCHEMES, wins_over_rivals
-from unpoison.experiments.figure import Lines, Panel
+from unpoison.experiments.claims import Claim
+from unpoison.experiments.line_comparisons import wins_over_rivals
+from unpoison.experiments.panel import Lines, Panel
+from unpoison.experiments.paper_settings import BUDGETS, DATASET_NAMES, GAMMA, RIVALS, SCHEMES
 
-PROBED = (1 / 16, 1 / 8, 0.25, 0.5, 1.0, 2.0)
+PROBING_BUDGETS = (1 / 16, 1 / 8, 0.25, 0.5, 1.0, 2.0)
 """The budgets of one group alone, in which γ̂ is probed."""
-DATASETS = {name: NAMES[name] for name in ("beta-2-5", "beta-5-2")}
+DATASETS = {name: DATASET_NAMES[name] for name in ("beta-2-5", "beta-5-2")}
 ATTACKS = {"piecewise": "uniform:3C/4,C", "square-wave": "uniform:1+b/2,1+b"}
 METHODS = (*RIVALS, *SCHEMES)
 
@@ -51,7 +53,7 @@ class SquareWaveFigure(Experiment):
             replace(cell, epsilon=epsilon, min_epsilon=epsilon, methods=("emf",), statistic="mean")
             for cell in grouped
             if cell.epsilon == BUDGETS[0] and cell.mechanism == "square-wave"
-            for epsilon in PROBED
+            for epsilon in PROBING_BUDGETS
         ]
         return grouped + alone
 
@@ -83,13 +85,13 @@ class SquareWaveFigure(Experiment):
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
         """Better distributions than Ostrich's, γ̂ tends to γ, and better means in most cases."""
-        found = [panel.lines(table) for panel in self.panels(quick)]
-        distances, fractions, errors = found[:4], found[4:6], found[6:]
+        panels = [panel.lines(table) for panel in self.panels(quick)]
+        distances, fractions, errors = panels[:4], panels[4:6], panels[6:]
         gains = [
-            1 - value / lines["ostrich (ungrouped)"][at]
+            1 - distance / lines["ostrich (ungrouped)"][epsilon]
             for lines in distances
             for scheme in SCHEMES
-            for at, value in lines[scheme].items()
+            for epsilon, distance in lines[scheme].items()
         ]
         return [
             Claim(
@@ -99,13 +101,16 @@ class SquareWaveFigure(Experiment):
                 f"{min(gains):.0%} to {max(gains):.1%} nearer in Wasserstein distance than "
                 "Ostrich on an ungrouped collection",
             ),
-            _sharper(fractions),
-            _better(errors),
+            _fraction_claim(fractions),
+            _error_claim(errors),
         ]
 
 
-def _sharper(fractions: list[Lines]) -> Claim:
-    ends = [(lines["emf"][max(PROBED)], lines["emf"][min(PROBED)]) for lines in fractions]
+def _fraction_claim(fractions: list[Lines]) -> Claim:
+    ends = [
+        (lines["emf"][max(PROBING_BUDGETS)], lines["emf"][min(PROBING_BUDGETS)])
+        for lines in fractions
+    ]
     return Claim(
         "γ̂ becomes more accurate as ε decreases",
         all(last < first for first, last in ends),
@@ -113,7 +118,7 @@ def _sharper(fractions: list[Lines]) -> Claim:
     )
 
 
-def _better(errors: list[Lines]) -> Claim:
+def _error_claim(errors: list[Lines]) -> Claim:
     won = sum(wins_over_rivals(errors, scheme) for scheme in SCHEMES)
     cells = sum(len(lines[scheme]) for lines in errors for scheme in SCHEMES)
     return Claim(
