@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from support.command_line import Command
-from unpoison.bench import benchmarks, ems, engines, k_rr
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import benchmarks, ems, engines, k_rr, plain_em
 from unpoison.bench.em import iterate
-from unpoison.bench.k_rr import Crowd, agreement, rivals
+from unpoison.bench.k_rr import CategoryUsers, agreement, rivals
 from unpoison.engines import LocalEngine, parts_of, summarise_files
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.filters.buckets import Buckets
@@ -25,9 +24,9 @@ USERS, CATEGORIES = 200_000, 8
 
 
 @pytest.fixture
-def crowd() -> Crowd:
+def users() -> CategoryUsers:
     mechanism = RandomizedResponse(1.0, CATEGORIES)
-    return Crowd.draw(USERS, mechanism, np.random.default_rng(1))
+    return CategoryUsers.draw(USERS, mechanism, np.random.default_rng(1))
 
 
 def stand_in(items: list[int], mechanism: RandomizedResponse) -> FloatArray:
@@ -43,16 +42,16 @@ def stand_in(items: list[int], mechanism: RandomizedResponse) -> FloatArray:
 # k-RR
 
 
-def test_our_frequencies_agree_with_another_way_to_draw_them(crowd: Crowd) -> None:
-    time, agreed = k_rr.compare(crowd, "stand-in", stand_in, np.random.default_rng(2), rounds=1)
+def test_our_frequencies_agree_with_another_way_to_draw_them(users: CategoryUsers) -> None:
+    time, agreed = k_rr.compare(users, "stand-in", stand_in, np.random.default_rng(2), rounds=1)
     assert "stand-in" in time.name
     assert "stand-in" in agreed.name
     assert agreed.met is True
-    assert crowd.frequencies(np.random.default_rng(2)).sum() == pytest.approx(1)
+    assert users.frequencies(np.random.default_rng(2)).sum() == pytest.approx(1)
 
 
-def test_the_known_deviation_is_that_of_many_estimates(crowd: Crowd) -> None:
-    few = Crowd(crowd.mechanism, crowd.categories[:2000])
+def test_the_known_deviation_is_that_of_many_estimates(users: CategoryUsers) -> None:
+    few = CategoryUsers(users.mechanism, users.categories[:2000])
     rng = np.random.default_rng(4)
     errors = np.array([few.frequencies(rng) - few.truth for _ in range(2000)])
     np.testing.assert_allclose(errors.std(axis=0), few.deviations, rtol=0.1)
@@ -61,33 +60,35 @@ def test_the_known_deviation_is_that_of_many_estimates(crowd: Crowd) -> None:
 
 @pytest.mark.parametrize("wrong", ["shifted", "not decoded", "biased", "not a number"])
 @pytest.mark.parametrize("side", ["ours", "theirs"])
-def test_a_wrong_estimate_is_missed_on_either_side(crowd: Crowd, wrong: str, side: str) -> None:
-    right = crowd.frequencies(np.random.default_rng(5))
-    mechanism = crowd.mechanism
+def test_a_wrong_estimate_is_missed_on_either_side(
+    users: CategoryUsers, wrong: str, side: str
+) -> None:
+    right = users.frequencies(np.random.default_rng(5))
+    mechanism = users.mechanism
     faulty = {
         "shifted": np.roll(right, 1),
         "not decoded": right * (mechanism.kept - mechanism.other) + mechanism.other,
-        "biased": right + np.eye(CATEGORIES)[3] * 8 * crowd.deviations,
+        "biased": right + np.eye(CATEGORIES)[3] * 8 * users.deviations,
         "not a number": np.where(np.arange(CATEGORIES) == 3, np.nan, right),
     }[wrong]
     pair = (right, faulty) if side == "theirs" else (faulty, right)
-    assert agreement(crowd, "rival", right, right).met is True
-    assert agreement(crowd, "rival", *pair).met is False
+    assert agreement(users, "rival", right, right).met is True
+    assert agreement(users, "rival", *pair).met is False
 
 
-def test_estimates_that_err_in_opposite_directions_are_missed(crowd: Crowd) -> None:
-    away = 5 * crowd.deviations
-    assert agreement(crowd, "rival", crowd.truth + away, crowd.truth + away).met is True
-    assert agreement(crowd, "rival", crowd.truth + away, crowd.truth - away).met is False
+def test_estimates_that_err_in_opposite_directions_are_missed(users: CategoryUsers) -> None:
+    away = 5 * users.deviations
+    assert agreement(users, "rival", users.truth + away, users.truth + away).met is True
+    assert agreement(users, "rival", users.truth + away, users.truth - away).met is False
 
 
 @pytest.mark.parametrize("name", ["pure-ldp", "multi-freq-ldpy"])
-def test_each_library_gives_our_frequencies(name: str, crowd: Crowd) -> None:
+def test_each_library_gives_our_frequencies(name: str, users: CategoryUsers) -> None:
     try:
         rival = rivals()[name]
     except MissingExtra as missing:
         pytest.skip(str(missing))
-    few = Crowd(crowd.mechanism, crowd.categories[:50_000])
+    few = CategoryUsers(users.mechanism, users.categories[:50_000])
     _, agreed = k_rr.compare(few, name, rival, np.random.default_rng(6), rounds=1)
     assert agreed.met is True
 
@@ -138,10 +139,10 @@ def test_ems_by_rows_equals_ours_and_the_dense_one(
     reports = buckets.mechanism.perturb(rng.beta(2, 5, 20_000), rng)
     counts = np.histogram(reports, buckets.output_edges)[0].astype(np.float64)
     matrix = buckets.transition.dense()
-    by_rows = plain.ems_by_rows(matrix, counts, 40)
+    by_rows = plain_em.ems_by_rows(matrix, counts, 40)
     start, nowhere = np.full(inputs, 1 / inputs), np.zeros(outputs)
-    dense = plain.expectation_maximisation(
-        matrix, counts, start, nowhere, plain.smoothed, tolerance=0.0, max_iterations=40
+    dense = plain_em.expectation_maximisation(
+        matrix, counts, start, nowhere, plain_em.smoothed, tolerance=0.0, max_iterations=40
     )
     ours = iterate(GroupCounts(buckets, counts).ems(), 40)
     assert ours.iterations == dense.iterations == 40
@@ -156,9 +157,9 @@ def test_the_benchmark_of_ems_shows_equal_answers(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_benchmark_of_ems_shows_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = plain.ems_by_rows
+    right = plain_em.ems_by_rows
     monkeypatch.setattr(ems, "REPORTS", 10_000)
-    monkeypatch.setattr(plain, "ems_by_rows", lambda *given: right(*given) + 1e-8)
+    monkeypatch.setattr(plain_em, "ems_by_rows", lambda *problem: right(*problem) + 1e-8)
     _, equal = ems.compare(buckets=32, iterations=5)
     assert equal.met is False
 

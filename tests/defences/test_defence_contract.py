@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from unpoison import Estimate, Plan, Simulation, Summary, estimate, simulate
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.defences import Defence, Ostrich, SelectingDefence, Trimming, decoded_cells, defences
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.methods import method_names
@@ -234,7 +234,7 @@ def test_means_of_the_square_wave_are_those_of_ems(name: str) -> None:
         counts = defence.kept_counts(summary)[0]
         buckets = Buckets.for_reports(alone.group_mechanisms[0], int(counts.sum()))
         buckets = replace(buckets, inputs=buckets.outputs)
-        expected = plain.smoothed_mean(buckets, plain.bucket_counts(buckets, counts))
+        expected = plain_em.smoothed_mean(buckets, plain_em.bucket_counts(buckets, counts))
         assert defence.mean(summary) == pytest.approx(expected, abs=1e-9)
 
 

@@ -16,7 +16,7 @@ from scipy.stats import wasserstein_distance
 
 import unpoison
 from unpoison import Estimate, Plan, Simulation, Summary, simulate
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.defences import Defence, Trimming
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.distribution import Distribution, mixture, wasserstein
@@ -248,9 +248,9 @@ def test_a_mean_of_the_square_wave_is_a_plain_ems_of_what_the_poison_leaves(
     for group in analysis.groups:
         reports = int(summary.reports[group])
         buckets = Buckets.for_reports(summary.plan.group_mechanisms[group], reports)
-        counts = plain.bucket_counts(buckets, summary.counts[group])
+        counts = plain_em.bucket_counts(buckets, summary.counts[group])
         left = np.maximum(counts - reports * analysis.solution(scheme, group).poison, 0)
-        found = plain.ems(buckets, left)
+        found = plain_em.ems(buckets, left)
         mean = float(buckets.input_values @ found.honest / found.honest.sum())
         assert analysis.mean(scheme, group) == pytest.approx(mean, abs=1e-9)
         assert analysis.converged(scheme, group)

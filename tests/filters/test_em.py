@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.errors import ConvergenceWarning, InvalidParameter
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import (
@@ -67,15 +67,15 @@ def fast(group: GroupCounts, scheme: str) -> Problem:
     return group.cemf_star(right(group), GAMMA, found)
 
 
-def slow(group: GroupCounts, scheme: str) -> plain.Fit:
+def slow(group: GroupCounts, scheme: str) -> plain_em.Fit:
     buckets, counts = group.buckets, group.counts
     if scheme == "emf":
-        return plain.emf(buckets, counts, right(group))
+        return plain_em.emf(buckets, counts, right(group))
     if scheme == "emf-star":
-        return plain.emf_star(buckets, counts, right(group), GAMMA)
-    found = plain.emf(buckets, counts, right(group)).poison
-    kept = plain.concentrated(buckets, right(group), GAMMA, found)
-    return plain.emf_star(buckets, counts, kept, GAMMA)
+        return plain_em.emf_star(buckets, counts, right(group), GAMMA)
+    found = plain_em.emf(buckets, counts, right(group)).poison
+    kept = plain_em.concentrated(buckets, right(group), GAMMA, found)
+    return plain_em.emf_star(buckets, counts, kept, GAMMA)
 
 
 def smoothing_problem(group: GroupCounts) -> Problem:
@@ -86,7 +86,7 @@ def smoothing_problem(group: GroupCounts) -> Problem:
     return Problem(buckets.transition, group.counts, start, nowhere, Smoothing(), stop)
 
 
-def assert_same(found: Solution, expected: plain.Fit | Solution, within: float) -> None:
+def assert_same(found: Solution, expected: plain_em.Fit | Solution, within: float) -> None:
     assert found.iterations == expected.iterations
     assert found.converged == expected.converged
     np.testing.assert_allclose(found.honest, expected.honest, rtol=0, atol=within)
@@ -116,7 +116,7 @@ def test_many_problems_side_by_side_equal_the_plain_ones() -> None:
 def test_smoothed_em_equals_the_plain_one(kind: tuple[str, float, int]) -> None:
     group = poisoned_group(*kind)
     (found,) = maximise([smoothing_problem(group)])
-    assert_same(found, plain.ems(group.buckets, group.counts), CLOSE)
+    assert_same(found, plain_em.ems(group.buckets, group.counts), CLOSE)
 
 
 @pytest.mark.slow

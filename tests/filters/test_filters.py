@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from unpoison import Plan, Simulation, estimate, simulate
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.errors import InvalidParameter
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import (
@@ -147,7 +147,7 @@ def test_the_papers_first_guess_for_square_wave_is_what_smoothed_em_finds() -> N
     part, counts = run.summary.plan.group_mechanisms[0], run.summary.counts[0]
     kept = without_extremes(counts, "right", 0.5)
     buckets = Buckets.for_reports(part, int(kept.sum()))
-    found = plain.ems(buckets, plain.bucket_counts(buckets, kept)).honest
+    found = plain_em.ems(buckets, plain_em.bucket_counts(buckets, kept)).honest
     middles = (buckets.input_edges[1:] + buckets.input_edges[:-1]) / 2
     expected = float(found @ middles / found.sum())
     assert smoothed_mean(part, counts, "right") == pytest.approx(expected, abs=1e-9)

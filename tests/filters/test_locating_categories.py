@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.special import xlogy
 from scipy.stats import chi2, poisson
 
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.errors import InvalidParameter
 from unpoison.filters.buckets import Buckets
 from unpoison.filters.em import FixedPoison, GroupCounts, ImposedFraction, Located, locate, maximise
@@ -132,8 +132,8 @@ def test_the_deviance_is_that_of_a_long_em(epsilon: float) -> None:
     buckets = Buckets.for_reports(part, 600)
     counts, support = np.array([50.0, 150.0, 100.0, 300.0]), mask(4, 3)
     start = np.full(4, 0.2)
-    fit = plain.expectation_maximisation(
-        buckets.transition.dense(), counts, start, start * support, plain.free, 1e-13, 1_000_000
+    fit = plain_em.expectation_maximisation(
+        buckets.transition.dense(), counts, start, start * support, plain_em.free, 1e-13, 1_000_000
     )
     saturated = float(xlogy(counts, counts / 600).sum())
     assert deviance(part, counts, support) == pytest.approx(
@@ -439,7 +439,7 @@ def plainly_chosen(
         left = sorted(set().union(*(chosen for chosen in smallest if found <= chosen)) - found)
         while len(left) > 1:
             sides = left[: len(left) // 2], left[len(left) // 2 :]
-            first, second = (plain.emf(buckets, counts, mask(cells, *found, *s)) for s in sides)
+            first, second = (plain_em.emf(buckets, counts, mask(cells, *found, *s)) for s in sides)
             better = np.var(first.honest) < np.var(second.honest)
             if rule == "likelihood":
                 better = first.likelihoods[-1] > second.likelihoods[-1]
@@ -491,7 +491,7 @@ def test_where_either_side_explains_the_counts_the_rule_chooses(
     assert [deviance(part, counts, side) for side in sides] == [0, 0]
     assert deviance(part, counts, mask(4)) > found.allowed
     assert found.ruled
-    first, second = (plain.emf(buckets, counts, side) for side in sides)
+    first, second = (plain_em.emf(buckets, counts, side) for side in sides)
     better = {
         "variance": np.var(first.honest) < np.var(second.honest),
         "likelihood": first.likelihoods[-1] > second.likelihoods[-1],

@@ -13,7 +13,7 @@ from scipy.stats import chi2, chi2_contingency
 
 import unpoison
 from unpoison import Estimate, Plan, Simulation, Summary, simulate
-from unpoison.bench import plain_schemes as plain
+from unpoison.bench import plain_em
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.buckets import Buckets
@@ -145,7 +145,7 @@ def plain_answer(
     support = np.array([name in targets for name in plan.categories or ()])
     counts = [summary.counts[t].astype(np.float64) for t in groups]
     buckets = [Buckets.for_reports(plan.group_mechanisms[t], int(counts[t].sum())) for t in groups]
-    own = [plain.emf(buckets[t], counts[t], support).poison for t in groups]
+    own = [plain_em.emf(buckets[t], counts[t], support).poison for t in groups]
     smallest = min(groups, key=lambda t: plan.groups[t].epsilon)
     gamma = float(own[smallest].sum())
     poison = []
@@ -369,7 +369,7 @@ def test_the_baseline_takes_the_poison_of_the_smaller_budget_from_the_other(
     found = estimate(summary, post_processing="none")
     buckets = Buckets.for_reports(plan.group_mechanisms[1], 200_000)
     support = np.array([name == "milk" for name in NAMES])
-    probed = plain.emf(buckets, summary.counts[1].astype(np.float64), support)
+    probed = plain_em.emf(buckets, summary.counts[1].astype(np.float64), support)
     left = summary.counts[0] / 200_000 - probed.poison
     assert found.method == "baseline"
     assert found.users == 200_000
@@ -688,12 +688,12 @@ def test_ostrich_is_em_over_all_groups(mechanism: str) -> None:
     for group, part in enumerate(plan.group_mechanisms):
         matrix = part.transition(np.empty(0), np.empty(0)).dense()
         rows.append(matrix * summary.counts[group].sum() / total)
-    fit = plain.expectation_maximisation(
+    fit = plain_em.expectation_maximisation(
         np.vstack(rows),
         summary.counts.ravel().astype(np.float64),
         np.full(5, 0.2),
         np.zeros(15),
-        plain.free,
+        plain_em.free,
         0.0001 * math.e,
     )
     found = estimate(summary, method="ostrich").frequencies
@@ -745,10 +745,10 @@ def test_a_shared_histogram_of_numbers_is_a_plain_ems_of_stacked_matrices(mechan
     buckets = [Buckets(part, out, 20) for part, out in zip(parts, (20, 30), strict=True)]
     shares = (400 / 1300, 900 / 1300)
     matrix = np.vstack([b.transition.dense() * s for b, s in zip(buckets, shares, strict=True)])
-    binned = [plain.bucket_counts(b, row) for b, row in zip(buckets, counts, strict=True)]
+    binned = [plain_em.bucket_counts(b, row) for b, row in zip(buckets, counts, strict=True)]
     start = np.full(20, 1 / 20)
-    fit = plain.expectation_maximisation(
-        matrix, np.concatenate(binned), start, np.zeros(50), plain.smoothed, 0.01 * math.e
+    fit = plain_em.expectation_maximisation(
+        matrix, np.concatenate(binned), start, np.zeros(50), plain_em.smoothed, 0.01 * math.e
     )
     np.testing.assert_allclose(edges, buckets[0].input_edges)
     np.testing.assert_allclose(found.honest, fit.honest, atol=1e-9)

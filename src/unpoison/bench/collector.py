@@ -23,19 +23,25 @@ from unpoison.errors import MissingExtra
 from unpoison.plan import Plan
 
 RATE = 1000.0
+"""Submissions a second, sent one by one."""
 SECONDS = 30
-BATCHED = 40_000
-ITEMS = 1000
+BATCHED_DEVICES = 40_000
+BATCH_SIZE = 1000
+"""Submissions in a batch: the most that the collector takes."""
 GATEWAYS = 4
-P99 = 0.25
+"""Connections that send batches."""
+MOST_P99 = 0.25
+"""Seconds within which 99 % of single submissions are to be answered."""
 VALUES_A_SECOND = 100_000
+"""Values in batches that are to be counted each second."""
 POSTGRESQL = "UNPOISON_BENCH_POSTGRESQL"
+"""The environment variable with the address of a PostgreSQL database to measure too."""
 PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.0625, low=0, high=100)
 
 
 @benchmarks.register("collector", order=3)
 def collector() -> list[Result]:
-    """On SQLite, and on PostgreSQL if there is one to measure."""
+    """Enrolment, single and batched submissions: on SQLite, and on PostgreSQL if one is named."""
     if find_spec("uvicorn") is None:
         raise MissingExtra("the benchmark of the collector", "collector")
     results = _measured("SQLite", None)
@@ -47,7 +53,7 @@ def _measured(name: str, database: str | None) -> list[Result]:
     with _served(database) as server:
         singles = _Fleet.enrolled(server, int(RATE * SECONDS))
         steady = fire(server.port, singles.requests(), RATE)
-        gateway = _Fleet.enrolled(server, BATCHED)
+        gateway = _Fleet.enrolled(server, BATCHED_DEVICES)
         batches = fire(server.port, gateway.batches(), connections=GATEWAYS)
         return [
             _enrolment(name, singles.enrolment),
@@ -77,8 +83,8 @@ def _steady(name: str, outcome: Outcome, counted: int) -> list[Result]:
             duration(slow),
             "–",
             None,
-            f"≤ {P99 * 1000:g} ms",
-            slow <= P99,
+            f"≤ {MOST_P99 * 1000:g} ms",
+            slow <= MOST_P99,
         ),
         Result(f"{where}: lost, or counted twice", f"{wrong}", "–", None, "0", wrong == 0),
     ]
@@ -87,7 +93,7 @@ def _steady(name: str, outcome: Outcome, counted: int) -> list[Result]:
 def _batched(name: str, outcome: Outcome, fleet: _Fleet) -> list[Result]:
     rate = fleet.values / outcome.seconds
     accepted = sum(answer.count(b'"accepted"') for answer in outcome.answers)
-    where = f"collector, {name}: batches of {ITEMS:,} submissions"
+    where = f"collector, {name}: batches of {BATCH_SIZE:,} submissions"
     sent = len(fleet.bodies)
     wrong = abs(sent - accepted) + abs(sent - fleet.counted())
     target = f"≥ {VALUES_A_SECOND:,}"
@@ -115,7 +121,7 @@ def _served(database: str | None) -> Iterator[CollectorProcess]:
 
 @dataclass(frozen=True)
 class _Fleet:
-    """Devices with tickets, and what they will send."""
+    """Devices with tickets, and the submissions that they will send."""
 
     server: CollectorProcess
     path: str
@@ -126,30 +132,34 @@ class _Fleet:
     def enrolled(cls, server: CollectorProcess, devices: int) -> _Fleet:
         path = _campaign(server)
         codes = server.operator.post(f"{path}/invites", {"count": devices})["invites"]
-        asked = [{"device": secrets.token_hex(32), "invite": code} for code in codes]
-        outcome = fire(server.port, [post(f"{path}/tickets", body) for body in asked])
+        enrolments = [{"device": secrets.token_hex(32), "invite": code} for code in codes]
+        outcome = fire(server.port, [post(f"{path}/tickets", body) for body in enrolments])
         rng = np.random.default_rng(1)
         draw = partial(rng.integers, 0, PLAN.cells)
         bodies = []
-        for given, answer in zip(asked, outcome.answers, strict=True):
-            told = json.loads(answer)
-            values = draw(told["groups"][0]["reports"]).tolist()
-            bodies.append({"ticket": told["ticket"], "device": given["device"], "values": values})
+        for enrolment, answer in zip(enrolments, outcome.answers, strict=True):
+            ticket = json.loads(answer)
+            values = draw(ticket["groups"][0]["reports"]).tolist()
+            device = enrolment["device"]
+            bodies.append({"ticket": ticket["ticket"], "device": device, "values": values})
         return cls(server, path, bodies, outcome)
 
     def requests(self) -> list[bytes]:
         return [post(f"{self.path}/reports", body) for body in self.bodies]
 
     def batches(self) -> list[bytes]:
-        parts = [self.bodies[at : at + ITEMS] for at in range(0, len(self.bodies), ITEMS)]
-        return [post(f"{self.path}/reports/batch", {"submissions": part}) for part in parts]
+        batches = [
+            self.bodies[first : first + BATCH_SIZE]
+            for first in range(0, len(self.bodies), BATCH_SIZE)
+        ]
+        return [post(f"{self.path}/reports/batch", {"submissions": batch}) for batch in batches]
 
     @property
     def values(self) -> int:
         return sum(len(body["values"]) for body in self.bodies)
 
     def counted(self) -> int:
-        """What the server says that it has, from its counts."""
+        """The number of users whose reports the server has counted."""
         from unpoison.summary import Summary
 
         data = self.server.operator.download(f"{self.path}/summary")

@@ -13,6 +13,7 @@ from unpoison.simulation import simulate
 USERS = 10**6
 SCHEMES = ("emf", "emf-star")
 SAME = 1e-9
+"""The largest difference that rounding may make."""
 
 
 @benchmarks.register("dap")
@@ -25,8 +26,8 @@ def dap() -> list[Result]:
         lambda: estimate_dap(summary, SCHEMES), lambda: plain.dap_schemes(summary, SCHEMES), 7
     )
     expected = plain.dap_schemes(summary, SCHEMES)
-    found = estimate_dap(summary, SCHEMES)
-    gap = max(abs(found[s].mean - plan.natural(expected[s].mean)) for s in SCHEMES)
+    ours = estimate_dap(summary, SCHEMES)
+    gap = max(abs(ours[s].mean - plan.natural(expected[s].mean)) for s in SCHEMES)
     size = "DAP, EMF and EMF*, 10^6 users, ε = 2"
     return [
         faster(f"{size}: time", fast, dense, 2),

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from unpoison.bench import plain_schemes as plain
-from unpoison.bench.random_summaries import drawn_summary
+from unpoison.bench import plain_em
+from unpoison.bench.beta_summaries import draw_beta_summary
 from unpoison.bench.result import Result, benchmarks, faster, race
 from unpoison.errors import ConvergenceWarning
 from unpoison.filters.em import GroupCounts, Problem, Solution, maximise
 from unpoison.plan import Plan
 
 CASES = (
+    # ε, reports, iterations, and the speed-up that is aimed at
     (2.0, 166_667, 400, 1.0),
     (0.0625, 5_333_333, 400, 1.0),
     (0.0625, 10**8, 100, 5.0),
@@ -37,7 +38,7 @@ def iterate(problem: Problem, iterations: int) -> Solution:
 
 def _case(epsilon: float, reports: int, iterations: int, target: float) -> list[Result]:
     plan = Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)
-    counts = GroupCounts.of(drawn_summary(plan, reports, np.random.default_rng(1)), 0)
+    counts = GroupCounts.of(draw_beta_summary(plan, reports, np.random.default_rng(1)), 0)
     support = counts.support("right", 0.0)
     matrix = np.ascontiguousarray(counts.buckets.transition.dense())
     problem = counts.emf(support)
@@ -46,12 +47,13 @@ def _case(epsilon: float, reports: int, iterations: int, target: float) -> list[
         return iterate(problem, iterations)
 
     def theirs() -> object:
-        start = (problem.honest, problem.poison, plain.free)
-        return plain.expectation_maximisation(matrix, counts.counts, *start, 0.0, iterations)
+        start = (problem.honest, problem.poison, plain_em.free)
+        return plain_em.expectation_maximisation(matrix, counts.counts, *start, 0.0, iterations)
 
-    fast, dense = (each / iterations for each in race(ours, theirs, rounds=3))
+    fast, dense = (seconds / iterations for seconds in race(ours, theirs, rounds=3))
     sizes = f"ε = {epsilon:g}, N_t = {reports:,} (d' = {matrix.shape[0]}, d = {matrix.shape[1]})"
     sparse = problem.transition.sparse
+    # The matrix and its transpose.
     held = 2 * (sparse.data.nbytes + sparse.indices.nbytes + sparse.indptr.nbytes)
     memory = Result(
         f"EM iteration, {sizes}: memory of the operator",

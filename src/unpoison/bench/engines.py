@@ -26,9 +26,11 @@ from unpoison.summary import Summary
 from unpoison.summary.manifest import digest
 
 ROWS = 10**8
-AT_ONCE = 2**20
+ROWS_AT_ONCE = 2**20
+"""Rows of a row group of the file, as `perturb` writes it."""
 ROUNDS = 3
 MOST_MEMORY = 600
+"""MiB that counting may take, however many rows there are."""
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.0625, low=0, high=1)
 COLUMNS = ["group", "value"]
 
@@ -70,7 +72,7 @@ def engines() -> list[Result]:
 
 
 def _costs(path: Path, times: dict[str, float]) -> list[Result]:
-    """What the cost model of docs/scale.md stands on."""
+    """The measurements on which the cost model of docs/scale.md rests."""
     summary = summarise_files([path], PLAN)
     merging = min(seconds(lambda: summary + summary) for _ in range(10))
     facts = {
@@ -85,6 +87,7 @@ def _costs(path: Path, times: dict[str, float]) -> list[Result]:
 
 
 def _speeds(times: dict[str, float]) -> list[Result]:
+    """The ratios of times, with the least that is aimed at (0 for none)."""
     lines = [
         ("speed of local against decoding alone", "local", "decoding", 0.5),
         ("speed of local against DuckDB", "local", "DuckDB", 1.0),
@@ -111,8 +114,8 @@ def write_reports(path: Path, rows: int, seed: int = 1) -> Path:
     rng = np.random.default_rng(seed)
     ends = np.array([part.output_high for part in PLAN.group_mechanisms])
     with path.open("wb") as file, ReportWriter(file, path) as writer:
-        for first in range(0, rows, AT_ONCE):
-            group = rng.integers(0, len(ends), min(AT_ONCE, rows - first), dtype=np.int32)
+        for first in range(0, rows, ROWS_AT_ONCE):
+            group = rng.integers(0, len(ends), min(ROWS_AT_ONCE, rows - first), dtype=np.int32)
             writer.write(group, rng.uniform(-1, 1, len(group)) * ends[group])
     return path
 
@@ -157,6 +160,7 @@ def _decode_part(part: Part) -> int:
 
 
 def _domains() -> list[tuple[int, float, float]]:
+    """Each group, the lower end of its report domain, and its cells per unit."""
     return [
         (number, part.output_low, PLAN.cells / (part.output_high - part.output_low))
         for number, part in enumerate(PLAN.group_mechanisms)
@@ -180,7 +184,7 @@ def by_duckdb(duckdb: Any, path: Path) -> Any:
 def by_polars(polars: Any, path: Path) -> Any:
     """The same counts and sums by a lazy frame."""
     column = polars.col
-    numbers, lows, scales = (list(each) for each in zip(*_domains(), strict=True))
+    numbers, lows, scales = (list(values) for values in zip(*_domains(), strict=True))
     domains = polars.LazyFrame({"group": numbers, "low": lows, "scale": scales}).cast(
         {"group": polars.Int32}
     )
@@ -201,22 +205,22 @@ def peak_memory(path: Path) -> float:
         "from unpoison.engines import summarise_files; summarise_files([sys.argv[1]], PLAN); "
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1])"
     )
-    asked = [sys.executable, "-c", code, str(path)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout) / 2**10
 
 
 def _agreement(
     path: Path, local: LocalEngine, dask: DaskEngine, rival: Callable[[Path], Any]
 ) -> list[Result]:
-    """Both engines to the bit, also on awkward values; and the rival's counts."""
+    """Whether both engines agree to the bit, also on awkward values, and with the rival."""
     awkward = write_awkward(path.with_name("awkward.parquet"))
     results = []
-    for name, each in (("the file", path), ("awkward values", awkward)):
-        one, other = (summarise_files([each], PLAN, engine=engine) for engine in (local, dask))
+    for name, file in (("the file", path), ("awkward values", awkward)):
+        one, other = (summarise_files([file], PLAN, engine=engine) for engine in (local, dask))
         results.append(_same(f"both engines on {name}", one == other))
-    found, counts = rival(path), Summary.empty(PLAN).counts.copy()
-    counts[found["group"], found["cell"]] = found["number"]
+    rows, counts = rival(path), Summary.empty(PLAN).counts.copy()
+    counts[rows["group"], rows["cell"]] = rows["number"]
     ours = summarise_files([path], PLAN, engine=local)
     results.append(_same("counts of DuckDB", bool(np.array_equal(counts, ours.counts))))
     return results

@@ -18,8 +18,11 @@ USERS = 10**6
 CATEGORIES = 32
 EPSILON = 1.0
 USERS_AT_ONCE = 2**15
+"""Users whose arrays stay in the processor's cache together."""
 AT_LEAST = 50
+"""The speed-up over either library that is aimed at."""
 SIGMAS = 6.0
+"""Standard deviations that a right estimate is almost never off: two of 10^9 are, by chance."""
 
 Rival = Callable[[list[int], RandomizedResponse], FloatArray]
 
@@ -29,23 +32,25 @@ def k_rr() -> list[Result]:
     """Perturb and estimate 10^6 users, 32 categories, ε = 1."""
     rng = np.random.default_rng(1)
     others = rivals()
-    crowd = Crowd.draw(USERS, RandomizedResponse(EPSILON, CATEGORIES), rng)
+    users = CategoryUsers.draw(USERS, RandomizedResponse(EPSILON, CATEGORIES), rng)
     results: list[Result] = []
     for name, rival in others.items():
-        results += compare(crowd, name, rival, rng)
-    taken = min(seconds(lambda: crowd.frequencies(rng)) for _ in range(5))
-    return [*results, limit(crowd.title, taken, lambda: rng.random(USERS))]
+        results += compare(users, name, rival, rng)
+    taken = min(seconds(lambda: users.frequencies(rng)) for _ in range(5))
+    return [*results, limit(users.title, taken, lambda: rng.random(USERS))]
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """Users by the number of their category, and the mechanism that hides it."""
+class CategoryUsers:
+    """Users known by the number of their category, and the mechanism by which they report it."""
 
     mechanism: RandomizedResponse
     categories: IntArray
 
     @classmethod
-    def draw(cls, users: int, mechanism: RandomizedResponse, rng: np.random.Generator) -> Crowd:
+    def draw(
+        cls, users: int, mechanism: RandomizedResponse, rng: np.random.Generator
+    ) -> CategoryUsers:
         """Frequencies from half to one and a half times the average, in no order.
 
         None is near 0, where a library that cuts off negative estimates would have a bias.
@@ -55,7 +60,7 @@ class Crowd:
 
     @property
     def title(self) -> str:
-        """What the lines of this benchmark begin with."""
+        """The beginning of the name of every result."""
         users, mechanism = len(self.categories), self.mechanism
         return f"k-RR, {users:,} users, {mechanism.cells} categories, ε = {mechanism.epsilon:g}"
 
@@ -83,33 +88,34 @@ class Crowd:
 
 
 def compare(
-    crowd: Crowd, name: str, rival: Rival, rng: np.random.Generator, rounds: int = 5
+    users: CategoryUsers, name: str, rival: Rival, rng: np.random.Generator, rounds: int = 5
 ) -> list[Result]:
     """Time and estimates of both; what a rival compiles, it compiles before it is timed."""
-    items = crowd.categories.tolist()
-    found, theirs = crowd.frequencies(rng), rival(items, crowd.mechanism)
+    items = users.categories.tolist()
+    ours, theirs = users.frequencies(rng), rival(items, users.mechanism)
     times = race(
-        lambda: crowd.frequencies(rng), lambda: rival(items, crowd.mechanism), rounds=rounds
+        lambda: users.frequencies(rng), lambda: rival(items, users.mechanism), rounds=rounds
     )
     return [
-        faster(f"{crowd.title}: time against {name}", *times, AT_LEAST),
-        agreement(crowd, name, found, theirs),
+        faster(f"{users.title}: time against {name}", *times, AT_LEAST),
+        agreement(users, name, ours, theirs),
     ]
 
 
-def agreement(crowd: Crowd, name: str, ours: FloatArray, theirs: FloatArray) -> Result:
-    """Both near the truth, and near each other, by the sampling error that k-RR must have."""
-    own, other = (
-        float(np.abs((found - crowd.truth) / crowd.deviations).max()) for found in (ours, theirs)
+def agreement(users: CategoryUsers, name: str, ours: FloatArray, theirs: FloatArray) -> Result:
+    """Whether both are near the truth and each other, by the sampling error that k-RR must have."""
+    our_error, their_error = (
+        float(np.abs((estimate - users.truth) / users.deviations).max())
+        for estimate in (ours, theirs)
     )
-    apart = float(np.abs((ours - theirs) / crowd.deviations).max()) / math.sqrt(2)
+    difference = float(np.abs((ours - theirs) / users.deviations).max()) / math.sqrt(2)
     return Result(
-        f"{crowd.title}: largest error, in standard deviations, beside {name}",
-        f"{own:.1f} σ",
-        f"{other:.1f} σ",
+        f"{users.title}: largest error, in standard deviations, beside {name}",
+        f"{our_error:.1f} σ",
+        f"{their_error:.1f} σ",
         None,
         f"≤ {SIGMAS:g} σ",
-        all(each <= SIGMAS for each in (own, other, apart)),
+        all(error <= SIGMAS for error in (our_error, their_error, difference)),
     )
 
 

@@ -1,4 +1,4 @@
-"""A load generator: requests at a steady rate over kept connections, on this machine only.
+"""A load generator: requests at a steady rate over persistent connections, on this machine only.
 
 Latency is counted from the moment at which a request was due, so that a slow answer is not hidden
 by requests that were never sent.
@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 
 CONNECTIONS = 256
+"""Connections at once: at 1000 requests a second each may take a quarter of a second."""
 LOOPBACK = "127.0.0.1"
-GIVE_UP = 30.0
-SLOWEST = 20.0
-"""Requests a second: whoever answers fewer is not waited for to the end."""
+ANSWER_SECONDS = 30.0
+"""How long an answer is waited for; also the latency of a request without an answer."""
+SLOWEST_RATE = 20.0
+"""Requests a second: a server that answers fewer is not waited for to the end."""
 BROKEN = 0
 """The status of a request that got no answer."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of requests: their statuses and answers in order, and how long each took."""
+    """The outcome of requests, in their order: statuses, answers and latencies; seconds in all."""
 
     statuses: list[int]
     answers: list[bytes]
@@ -36,16 +38,16 @@ class Outcome:
 
     @property
     def good(self) -> int:
-        """How many were answered well."""
+        """The number of requests that were answered with status 200."""
         return sum(status == 200 for status in self.statuses)
 
-    def percentile(self, share: float) -> float:
-        """The latency that so many per cent stay under."""
-        return float(np.percentile(self.latencies, share))
+    def percentile(self, per_cent: float) -> float:
+        """The latency that so many per cent of the requests stay under."""
+        return float(np.percentile(self.latencies, per_cent))
 
 
 def post(path: str, body: Any) -> bytes:
-    """A request as it goes over the line."""
+    """The bytes of a POST request with a JSON body."""
     data = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Type: application/json\r\n"
@@ -67,45 +69,49 @@ def fire(
 async def _fire(
     port: int, requests: Sequence[bytes], rate: float | None, connections: int
 ) -> Outcome:
-    shots = [_Shot(at, request) for at, request in enumerate(requests)]
-    bound = GIVE_UP + (len(requests) / rate if rate else len(requests) / SLOWEST)
-    waiting = iter(shots)
+    pending = [_Request(index, data) for index, data in enumerate(requests)]
+    time_limit = ANSWER_SECONDS + (len(requests) / rate if rate else len(requests) / SLOWEST_RATE)
+    waiting = iter(pending)
     started = time.perf_counter()
     workers = [_worker(port, waiting, started, rate) for _ in range(connections)]
     with suppress(TimeoutError):
-        async with asyncio.timeout(bound):
+        async with asyncio.timeout(time_limit):
             await asyncio.gather(*workers)
     seconds = time.perf_counter() - started
     return Outcome(
-        [shot.status for shot in shots],
-        [shot.answer for shot in shots],
-        [shot.latency for shot in shots],
+        [request.status for request in pending],
+        [request.answer for request in pending],
+        [request.latency for request in pending],
         seconds,
     )
 
 
 @dataclass
-class _Shot:
-    place: int
-    request: bytes
+class _Request:
+    """A request, and what came of it."""
+
+    index: int
+    data: bytes
     status: int = BROKEN
     answer: bytes = b""
-    latency: float = GIVE_UP
+    latency: float = ANSWER_SECONDS
 
 
-async def _worker(port: int, waiting: Iterator[_Shot], started: float, rate: float | None) -> None:
+async def _worker(
+    port: int, waiting: Iterator[_Request], started: float, rate: float | None
+) -> None:
     """Take requests one by one when they are due; a connection that breaks is made anew."""
     connection: _Connection | None = None
-    for shot in waiting:
+    for request in waiting:
         now = time.perf_counter()
-        due = now if rate is None else started + shot.place / rate
+        due = now if rate is None else started + request.index / rate
         if due > now:
             await asyncio.sleep(due - now)
         try:
-            connection = connection or await _Connection.to(port)
-            async with asyncio.timeout(GIVE_UP):
-                shot.status, shot.answer = await connection.ask(shot.request)
-            shot.latency = time.perf_counter() - due
+            connection = connection or await _Connection.open(port)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                request.status, request.answer = await connection.send(request.data)
+            request.latency = time.perf_counter() - due
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             if connection is not None:
                 connection.writer.close()
@@ -116,14 +122,16 @@ async def _worker(port: int, waiting: Iterator[_Shot], started: float, rate: flo
 
 @dataclass(frozen=True)
 class _Connection:
+    """A bare HTTP/1.1 connection, to leave most of the processor to the server."""
+
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     @classmethod
-    async def to(cls, port: int) -> _Connection:
+    async def open(cls, port: int) -> _Connection:
         return cls(*await asyncio.open_connection(LOOPBACK, port))
 
-    async def ask(self, request: bytes) -> tuple[int, bytes]:
+    async def send(self, request: bytes) -> tuple[int, bytes]:
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])

@@ -1,4 +1,4 @@
-"""What a benchmark gives, and how it is timed."""
+"""Results of benchmarks, and how they are timed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """One line: what we took, what the other took, their ratio, and what it should be."""
+    """One line: our figure, the other's, their ratio, and the target that is aimed at."""
 
     HEADS: ClassVar[tuple[str, ...]] = ("what", "unpoison", "against", "ratio", "target", "")
 
@@ -43,7 +43,7 @@ class Result:
         return [self.name, self.ours, self.theirs, ratio, self.target, verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields for JSON."""
         return asdict(self)
 
 
@@ -61,13 +61,13 @@ def default_benchmarks() -> list[str]:
 def race(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 5
 ) -> tuple[float, float]:
-    """The best time of each."""
+    """The best time of either, in seconds."""
     best = best_times({"ours": ours, "theirs": theirs}, rounds)
     return best["ours"], best["theirs"]
 
 
 def best_times(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The best time of each, taken in turns so that all meet the same machine."""
+    """The best time of each function, taken in turns so that all meet the same machine load."""
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(rounds):
         for name, function in runs.items():

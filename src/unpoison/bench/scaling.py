@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.bench.random_summaries import drawn_summary
+from unpoison.bench.beta_summaries import draw_beta_summary
 from unpoison.bench.result import Result, benchmarks, duration, seconds
 from unpoison.plan import Plan
 from unpoison.protocols import estimate_dap
@@ -20,7 +20,7 @@ def scaling() -> list[Result]:
     results: list[Result] = []
     before = None
     for users in USERS:
-        summary = drawn_summary(plan, users, rng)
+        summary = draw_beta_summary(plan, users, rng)
         taken = min(seconds(lambda s=summary: estimate_dap(s, ["emf-star"])) for _ in range(2))  # type: ignore[misc]
         results.append(
             Result(

@@ -16,7 +16,7 @@ from unpoison.plan import Plan
 from unpoison.planner import Comparison, Prediction, Setting, attacks_on, candidates, compare
 from unpoison.planner.prediction import MOST_USERS
 from unpoison.planner.reference import SHAPES
-from unpoison.planner.utility import EVADING
+from unpoison.planner.utility import EVASIVE_SHARE
 
 HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "blind spot"]
 WIDTH = 100
@@ -152,8 +152,8 @@ def _utilities(comparison: Comparison) -> list[str]:
     return [
         f"U_max {_figure(utilities.most)}: how far {share} of users move the mean who all send the "
         "end of the report domain, if nothing is removed.",
-        f"U_eva {_figure(utilities.evasive)}: the same if they spend {_percent(EVADING)} of their "
-        "reports in the middle, to hide their side.",
+        f"U_eva {_figure(utilities.evasive)}: the same if they spend {_percent(EVASIVE_SHARE)} of "
+        "their reports in the middle, to hide their side.",
     ]
 
 

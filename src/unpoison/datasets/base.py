@@ -15,11 +15,12 @@ from unpoison.errors import InvalidFile
 from unpoison.registry import Registry
 
 DATA_FOLDERS = ("../shared/data",)
+"""Where files of real data are looked for after the folder that UNPOISON_DATA names."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One value a user, the range that they are normalised from, and a word on the source.
+    """One value a user, the range that they are normalised from, and a description of the source.
 
     Values are floats. Of a sample of categories they are names, all among `categories`, and there
     is no range: `low` and `high` are NaN.
@@ -53,14 +54,14 @@ class Dataset(ABC):
 
     @abstractmethod
     def draw(self, users: int, rng: np.random.Generator) -> Sample:
-        """As many users as asked."""
+        """A sample of that many users."""
 
 
 datasets: Registry[type[Dataset]] = Registry("dataset")
 
 
 def data_file(*names: str) -> Path | None:
-    """A file of real data, in the folder UNPOISON_DATA or in ../shared/data, if it is there.
+    """The path of a file of real data, in the folder UNPOISON_DATA or in ../shared/data, if any.
 
     The first folder that has one decides; in it the names, which may be patterns, in their order,
     and of the files of one pattern the first in the order of the alphabet.

@@ -16,6 +16,7 @@ from unpoison.errors import InvalidFile
 FILE = "covid_deaths_ca_female_by_age.csv"
 PUBLISHED = "Provisional_COVID-19_Death*_by_Sex*Age*.csv"
 NAME, COUNT = "age_group", "deaths"
+"""Columns of FILE."""
 DEATHS_BY_AGE = {
     "0-17 years": 52,
     "1-4 years": 13,

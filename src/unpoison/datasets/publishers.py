@@ -26,15 +26,17 @@ TIME = (
 """A date, of which nothing is kept, and a time, of 24 hours or of twice 12."""
 COMPENSATION = ("Total Compensation",)
 DOLLARS = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""A number, after currency signs and commas were removed."""
 GROUP, STATE, SEX = ("Group",), ("State",), ("Sex",)
 AGE, DEATHS = ("Age Group",), ("COVID-19 Deaths",)
-WANTED = {GROUP: "by total", STATE: "california", SEX: "female"}
+WANTED_ROWS = {GROUP: "by total", STATE: "california", SEX: "female"}
 ALL_AGES = "all ages"
 MIN_GROUPS = 2
+"""Of fewer categories there is nothing to estimate."""
 
 
 def pickup_seconds(path: Path) -> NDArray[np.int32]:
-    """When the taxis of a TLC trip file (Parquet or CSV) picked people up: seconds of the day.
+    """Pick-up times of a TLC trip file (Parquet or CSV), in seconds of the day.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -45,18 +47,18 @@ def pickup_seconds(path: Path) -> NDArray[np.int32]:
     """
     column = _spelt(path, PICKUP)
     rule = f"must have a date and time in column {column!r}"
-    parts = []
+    chunks = []
     for batch in read_batches(path, [column], [column]):
         cells = batch.table.column(column)
         clock = _clock if pa.types.is_timestamp(cells.type) else _clock_of_text
         seconds = clock(cells)
         _require(path, seconds.is_valid(), batch.rows_before, rule)
-        parts.append(_numpy(seconds).astype(np.int32))
-    return _joined(path, parts)
+        chunks.append(_numpy(seconds).astype(np.int32))
+    return _joined(path, chunks)
 
 
 def total_compensation(path: Path) -> NDArray[np.float64]:
-    """What the rows of DataSF's "Employee Compensation" were paid in all, in dollars.
+    """Total compensation in dollars, of every row of DataSF's "Employee Compensation".
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -66,13 +68,13 @@ def total_compensation(path: Path) -> NDArray[np.float64]:
     [82146.04, -16.5]
     """
     column = _spelt(path, COMPENSATION)
-    parts = []
+    chunks = []
     for batch in read_batches(path, [column], [column]):
         plain = pc.replace_substring_regex(_texts(batch.table.column(column)), "[$,]", "")
         readable = pc.match_substring_regex(plain, DOLLARS)
         _require(path, readable, batch.rows_before, f"must have a number in column {column!r}")
-        parts.append(_numpy(plain.cast(pa.float64())))
-    return _joined(path, parts)
+        chunks.append(_numpy(plain.cast(pa.float64())))
+    return _joined(path, chunks)
 
 
 def covid_deaths(path: Path) -> dict[str, int]:
@@ -90,25 +92,25 @@ def covid_deaths(path: Path) -> dict[str, int]:
     ...     covid_deaths(path)
     {'1-4 years': 13, '45-54 years': 2403}
     """
-    columns = {key: _spelt(path, key) for key in (*WANTED, AGE, DEATHS)}
+    columns = {key: _spelt(path, key) for key in (*WANTED_ROWS, AGE, DEATHS)}
     rows: list[tuple[str, int]] = []
     for batch in read_batches(path, list(columns.values()), columns.values()):
         cells = {
-            key: np.char.strip(batch.columns[each].astype(str)) for key, each in columns.items()
+            key: np.char.strip(batch.columns[name].astype(str)) for key, name in columns.items()
         }
-        kept = (cells[DEATHS] != "") & (np.char.lower(cells[AGE]) != ALL_AGES)
-        for key, wanted in WANTED.items():
-            kept &= np.char.lower(cells[key]) == wanted
+        selected = (cells[DEATHS] != "") & (np.char.lower(cells[AGE]) != ALL_AGES)
+        for key, wanted in WANTED_ROWS.items():
+            selected &= np.char.lower(cells[key]) == wanted
         counts = np.char.replace(cells[DEATHS], ",", "")
-        readable = pa.array(~kept | np.char.isdecimal(counts))
+        readable = pa.array(~selected | np.char.isdecimal(counts))
         fault = f"must have a whole number in column {columns[DEATHS]!r}"
         _require(path, readable, batch.rows_before, fault)
-        rows += zip(cells[AGE][kept].tolist(), map(int, counts[kept]), strict=True)
+        rows += zip(cells[AGE][selected].tolist(), map(int, counts[selected]), strict=True)
     return count_table(path, rows)
 
 
 def count_table(path: Path, rows: Sequence[tuple[str, int]]) -> dict[str, int]:
-    """Groups and counts that were read from a file, if users can be drawn from them.
+    """Counts by group, as they were read from a file; refused if users cannot be drawn from them.
 
     >>> count_table(Path("ages.csv"), [("young", 2), ("old", 5)])
     {'young': 2, 'old': 5}
@@ -131,16 +133,17 @@ def _spelt(path: Path, names: Sequence[str]) -> str:
 
     If there is none, the usual name, which the reader then refuses.
     """
-    present = {_key(each): each for each in reversed(_header(path))}
+    present = {_key(column): column for column in reversed(_header(path))}
     return next((present[_key(name)] for name in names if _key(name) in present), names[0])
 
 
 def _key(name: str) -> str:
+    """A name without case and punctuation, by which spellings are compared."""
     return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
 
 
 def _header(path: Path) -> list[str]:
-    """The names of the columns; none of a file that cannot be read, of which the reader tells."""
+    """The names of the columns; none of an unreadable file, which the reader refuses later."""
     try:
         if path.suffix.lower() == ".parquet":
             return list(pq.read_schema(path).names)
@@ -151,19 +154,20 @@ def _header(path: Path) -> list[str]:
 
 
 def _clock(times: Any) -> Any:
-    """Timestamps to seconds of the day, where they were taken."""
+    """Timestamps to seconds of the day, in local time, as they are recorded."""
     minutes = pc.add(pc.multiply(pc.hour(times), 60), pc.minute(times))
     return pc.add(pc.multiply(minutes, 60), pc.second(times))
 
 
 def _clock_of_text(cells: Any) -> Any:
-    """Times in words to seconds of the day; what is no time becomes null."""
-    found = pc.extract_regex(_texts(cells), TIME)
-    hour, minute, second = (_whole(found, part) for part in ("hour", "minute", "second"))
-    half = pc.utf8_upper(pc.struct_field(found, "half"))
-    before, after = pc.equal(half, "A"), pc.equal(half, "P")
+    """Times as text to seconds of the day; other text becomes null."""
+    fields = pc.extract_regex(_texts(cells), TIME)
+    hour, minute, second = (_number(fields, name) for name in ("hour", "minute", "second"))
+    half = pc.utf8_upper(pc.struct_field(fields, "half"))
+    morning, afternoon = pc.equal(half, "A"), pc.equal(half, "P")
+    # 12 am and 12 pm begin their halves of the day: 12 counts as 0 there.
     of_half = pc.case_when(pc.make_struct(pc.less(hour, 12), pc.equal(hour, 12)), hour, 0)
-    hour = pc.case_when(pc.make_struct(before, after), of_half, pc.add(of_half, 12), hour)
+    hour = pc.case_when(pc.make_struct(morning, afternoon), of_half, pc.add(of_half, 12), hour)
     return pc.add(pc.multiply(pc.add(pc.multiply(hour, 60), minute), 60), second)
 
 
@@ -173,15 +177,15 @@ def _texts(cells: Any) -> Any:
 
 
 def _require(path: Path, good: Any, rows_before: int, rule: str) -> None:
-    """Refuse the first row that is not good, without repeating what it has."""
+    """Refuse the first row that is not good, without repeating its content."""
     row = pc.index(good, False).as_py()
     if row >= 0:
         raise InvalidFile(path, f"row {rows_before + row + 1}: {rule}")
 
 
-def _whole(found: Any, part: str) -> Any:
-    """A part of times; one that is not given is 0."""
-    texts = pc.struct_field(found, part)
+def _number(fields: Any, name: str) -> Any:
+    """A field of times as a number; 0 where the text has none."""
+    texts = pc.struct_field(fields, name)
     return pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.int64())
 
 
@@ -189,7 +193,7 @@ def _numpy(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _joined(path: Path, parts: list[NDArray[Any]]) -> NDArray[Any]:
-    if not any(map(len, parts)):
+def _joined(path: Path, chunks: list[NDArray[Any]]) -> NDArray[Any]:
+    if not any(map(len, chunks)):
         raise InvalidFile(path, "holds no rows")
-    return np.concatenate(parts)
+    return np.concatenate(chunks)

@@ -1,4 +1,4 @@
-"""Retirement: what San Francisco's employees are paid in all, in dollars from 10,000 to 600,000.
+"""Retirement: total compensation of San Francisco's employees, from 10,000 to 600,000 dollars.
 
 The paper names the interval [10000, 60000], but its mean fits only one ten times as long; see
 the guide.
@@ -38,18 +38,18 @@ class Retirement(Dataset):
         """Resample what is in the interval, or spread each step's share evenly over the step."""
         path = data_file(*FILES, PUBLISHED)
         if path is not None:
-            paid = saved_numbers(path) if path.name in FILES else total_compensation(path)
-            inside = paid[(paid >= LOW) & (paid <= HIGH)]
+            dollars = saved_numbers(path) if path.name in FILES else total_compensation(path)
+            inside = dollars[(dollars >= LOW) & (dollars <= HIGH)]
             if not len(inside):
                 raise InvalidFile(path, f"holds nothing in [{LOW:g}, {HIGH:g}]")
             values, where = rng.choice(inside, users), path.name
         else:
-            values, where = _spread(users, rng), "the built-in table of 2012 to 2014"
+            values, where = _draw_from_table(users, rng), "the built-in table of 2012 to 2014"
         source = f"San Francisco total compensation, {users} drawn from {where}"
         return Sample(values, LOW, HIGH, source)
 
 
-def _spread(users: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _draw_from_table(users: int, rng: np.random.Generator) -> NDArray[np.float64]:
     share = np.array(PER_TEN_THOUSAND_BY_STEP) / sum(PER_TEN_THOUSAND_BY_STEP)
     steps = rng.choice(len(share), users, p=share)
     return LOW + STEP * (steps + rng.random(users))

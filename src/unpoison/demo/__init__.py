@@ -1,4 +1,4 @@
-"""`make demo`: what the library does, on one screen, and a collector that runs the protocol."""
+"""`make demo`: all methods on one poisoned collection, then a collector with devices over HTTP."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def say(line: str) -> None:
-    """One line, at once."""
+    """Print a line at once, also where output is buffered."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

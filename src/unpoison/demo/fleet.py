@@ -32,40 +32,42 @@ from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.types import FloatArray
 
 THREADS = 16
-BEHIND_A_GATEWAY = 100
+"""Gateways that report at the same time; they mostly wait for answers."""
+DEVICES_PER_GATEWAY = 100
+"""Devices whose submissions a gateway hands in together."""
 Advance = Callable[[int], None]
 
 
 class Gateway:
-    """What many devices have in common: a connection, and the campaign's description.
+    """A connection that many devices share, with a cache of what it has read.
 
     >>> class Collector:
-    ...     asked = 0
+    ...     requests = 0
     ...     def exchange(self, method, path, body=None):
-    ...         self.asked += 1
+    ...         self.requests += 1
     ...         return Response(200, b"{}")
     >>> collector = Collector()
     >>> gateway = Gateway(collector)
     >>> for _ in range(3):
     ...     answer = gateway.exchange("GET", "/v1/campaigns/k3v9x2m4q7w1")
-    >>> collector.asked
+    >>> collector.requests
     1
     """
 
     def __init__(self, transport: Exchange) -> None:
         self.transport = transport
-        self.known: dict[str, Response] = {}
+        self.answers: dict[str, Response] = {}
 
     def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Ask the collector, but for what was read before."""
+        """Send a request to the collector; a repeated GET is answered from the cache."""
         if method != "GET":
             return self.transport.exchange(method, path, body)
-        if path not in self.known:
-            self.known[path] = self.transport.exchange(method, path, body)
-        return self.known[path]
+        if path not in self.answers:
+            self.answers[path] = self.transport.exchange(method, path, body)
+        return self.answers[path]
 
     def send(self, campaign: str, submissions: Sequence[dict[str, Any]]) -> None:
-        """Hand in what devices have drawn; a refusal of any of it is an error."""
+        """Hand in the submissions of devices; the refusal of any of them is an error."""
         body = json.dumps({"submissions": list(submissions)}).encode()
         path = f"/v1/campaigns/{campaign}/reports/batch"
         answer = decode_response(self.exchange("POST", path, body))
@@ -102,7 +104,7 @@ class Fleet:
 
     @cached_property
     def policy(self) -> Policy:
-        """What each device allows: just this campaign."""
+        """The policy of every device: it allows just this campaign."""
         return Policy(
             low=self.plan.low,
             high=self.plan.high,
@@ -115,30 +117,33 @@ class Fleet:
         self, collector: str, campaign: str, invites: Sequence[str], advance: Advance
     ) -> None:
         """Let all devices report, through as many gateways at a time as there are threads."""
-        parts = max(1, len(self.values) // BEHIND_A_GATEWAY)
+        gateways = max(1, len(self.values) // DEVICES_PER_GATEWAY)
 
-        def some(devices: np.ndarray) -> None:
+        def report_through_gateway(devices: np.ndarray) -> None:
             with Transport(collector) as transport:
                 gateway = Gateway(transport)
-                drawn = [
-                    self._drawn(Device(collector, self.policy, Ledger(None), gateway), each, to)
-                    for each, to in ((int(n), (campaign, invites[n])) for n in devices)
-                ]
-                gateway.send(campaign, drawn)
+                submissions = []
+                for number in map(int, devices):
+                    device = Device(collector, self.policy, Ledger(None), gateway)
+                    invitation = (campaign, invites[number])
+                    submissions.append(self._submission(device, number, invitation))
+                gateway.send(campaign, submissions)
             advance(len(devices))
 
         with ThreadPoolExecutor(THREADS) as pool:
-            shares = np.array_split(np.arange(len(self.values)), parts)
-            for done in [pool.submit(some, share) for share in shares]:
+            batches = np.array_split(np.arange(len(self.values)), gateways)
+            for done in [pool.submit(report_through_gateway, batch) for batch in batches]:
                 done.result()
 
-    def _drawn(self, device: Device, number: int, to: tuple[str, str]) -> dict[str, Any]:
-        """A device's submission; its ledger is forgotten with it."""
+    def _submission(
+        self, device: Device, number: int, invitation: tuple[str, str]
+    ) -> dict[str, Any]:
+        """The submission of a device that has enrolled; its ledger is in memory only."""
         with device.ledger as ledger:
-            enrolment = device.enrol(*to)
+            enrolment = device.enrol(*invitation)
             if not self.attackers[number]:
                 return submission(device.draw(enrolment, float(self.values[number])))
-            entry = ledger.entry(device.collector, to[0])
+            entry = ledger.entry(device.collector, invitation[0])
             if entry is None:
                 raise LookupError("a device that has enrolled is in its ledger")
             cells = self._poison(enrolment, number)

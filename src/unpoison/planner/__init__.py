@@ -1,4 +1,4 @@
-"""The planner: compare budgets, groups and shares by what they promise, before collecting."""
+"""The planner: compare budgets, groups and shares by predicted error, before collecting."""
 
 from unpoison.planner.advice import Comparison, compare, users_for
 from unpoison.planner.candidates import Candidate, candidates

@@ -1,4 +1,4 @@
-"""Which plan to take: the cheapest that meets a target, or that is as good as the best."""
+"""The recommended plan: the cheapest that meets a target, or that is as good as the best."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from unpoison.planner.prediction import MOST_USERS, Advance, Prediction, Setting
 from unpoison.planner.utility import Utilities, utilities
 
 MOST_ROUNDS = 4
+"""How many numbers of users are tried before giving up."""
 LEAST_GROWTH = 1.1
+"""The factor by which each try has at least more users, so that the search moves on."""
 AS_GOOD = 1.1
 """Errors within a tenth of the least are as good: predictions are not more exact."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Plans beside one another, and the one to take.
+    """Predictions of several plans, and the recommended one.
 
     >>> from unpoison.planner.candidates import candidates
     >>> few, many = candidates(1.0, 0.25, low=0, high=1)[:4:3]
@@ -39,7 +41,7 @@ class Comparison:
     setting: Setting
     target_error: float | None = None
     needed_users: int | None = None
-    """How many users would do, where no plan meets the target and a number was found."""
+    """How many users would be enough, where no plan meets the target and a number was found."""
 
     def __post_init__(self) -> None:
         target = self.target_error
@@ -53,31 +55,31 @@ class Comparison:
 
     @property
     def met(self) -> bool:
-        """Whether some plan meets the target; so if there is none."""
+        """Whether a plan meets the target; True if there is no target."""
         return self.target_error is None or self.best.worst <= self.target_error
 
     @property
     def limit(self) -> float:
-        """The error that is good enough: the target, or about the least."""
+        """The largest error that is good enough: the target, or a little above the least error."""
         if self.target_error is not None and self.met:
             return self.target_error
         return AS_GOOD * self.best.worst
 
     @property
     def recommended(self) -> Prediction:
-        """Of those that are good enough the one with the fewest reports a user."""
-        enough = [line for line in self.lines if line.worst <= self.limit]
-        return min(enough, key=lambda line: (line.candidate.reports_a_user, line.worst))
+        """The plan with the fewest reports a user among those that are good enough."""
+        good_enough = [line for line in self.lines if line.worst <= self.limit]
+        return min(good_enough, key=lambda line: (line.candidate.reports_a_user, line.worst))
 
     @property
     def utilities(self) -> Utilities | None:
-        """U_max and U_eva of the recommended plan; of categories there are none."""
+        """U_max and U_eva of the recommended plan; None for categories."""
         plan = self.recommended.candidate.plan
         return None if plan.categorical else utilities(plan, self.setting.tolerate)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, with the recommended plan in full."""
-        found, chosen = self.utilities, self.recommended
+        """The fields for JSON, with the recommended plan in full."""
+        utilities, recommended = self.utilities, self.recommended
         return {
             "users": self.setting.users,
             "tolerate": self.setting.tolerate,
@@ -86,10 +88,10 @@ class Comparison:
             "target_met": self.met if self.target_error is not None else None,
             "needed_users": self.needed_users,
             "candidates": [line.to_dict() for line in self.lines],
-            "recommended": self.lines.index(chosen),
-            "utility_max": None if found is None else found.most,
-            "utility_evasive": None if found is None else found.evasive,
-            "plan": chosen.candidate.plan.to_dict(),
+            "recommended": self.lines.index(recommended),
+            "utility_max": None if utilities is None else utilities.most,
+            "utility_evasive": None if utilities is None else utilities.evasive,
+            "plan": recommended.candidate.plan.to_dict(),
         }
 
 
@@ -99,25 +101,26 @@ def compare(
     target_error: float | None = None,
     advance: Advance | None = None,
 ) -> Comparison:
-    """Predict all plans; where none meets the target, also find how many users would do.
+    """Predict all plans; where none meets the target, also find how many users would be enough.
 
     >>> from unpoison.planner.candidates import candidates
     >>> plans = candidates(1.0, 0.5, mechanism="k-rr", categories=["tea", "milk", "water"])
     >>> len(compare(plans, Setting(2000, tolerate=0.25)).lines)
     2
     """
-    Comparison((), setting, target_error)
-    lines = tuple(predict(each, setting, advance) for each in plans)
-    found = Comparison(lines, setting, target_error)
-    if target_error is None or found.met:
-        return found
-    return replace(found, needed_users=users_for(found.recommended, setting, target_error, advance))
+    Comparison((), setting, target_error)  # Refuses a bad target before the long work.
+    lines = tuple(predict(plan, setting, advance) for plan in plans)
+    comparison = Comparison(lines, setting, target_error)
+    if target_error is None or comparison.met:
+        return comparison
+    needed = users_for(comparison.recommended, setting, target_error, advance)
+    return replace(comparison, needed_users=needed)
 
 
 def users_for(
     line: Prediction, setting: Setting, target_error: float, advance: Advance | None = None
 ) -> int | None:
-    """How many users a plan needs to meet a target; None if a thousand million would not do.
+    """How many users a plan needs to meet a target; None if a thousand million are not enough.
 
     Errors fall with the root of the number of users at best; so that many are tried first.
 
@@ -140,6 +143,6 @@ def users_for(
 
 
 def _rounded(users: float) -> int:
-    """Up, to two digits: more would say more than is known."""
+    """Rounded up to two digits: predictions are not more exact."""
     step = int(10 ** max(math.floor(math.log10(users)) - 1, 0))
     return math.ceil(users / step) * step

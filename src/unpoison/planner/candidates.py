@@ -1,4 +1,4 @@
-"""Plans worth comparing: how small ε0 may be, and how many users go into each group."""
+"""Candidate plans: values of ε0, each with several ways to share users out among groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from unpoison.plan.budgets import Group, dap_groups
 from unpoison.plan.form import DEFAULT_MIN_EPSILON
 from unpoison.types import FloatArray
 
-MOST_DEPTHS = 5
+MOST_BUDGETS = 5
+"""Values of ε0 that are tried at most: each is simulated with every design of shares."""
 
 
 def _equal(groups: tuple[Group, ...]) -> FloatArray:
@@ -24,8 +25,8 @@ def _equal(groups: tuple[Group, ...]) -> FloatArray:
 
 
 def _half_first(groups: tuple[Group, ...]) -> FloatArray:
-    rest = len(groups) - 1
-    return np.array([float(rest), *[1.0] * rest])
+    others = len(groups) - 1
+    return np.array([float(others), *[1.0] * others])
 
 
 def _equal_reports(groups: tuple[Group, ...]) -> FloatArray:
@@ -37,15 +38,16 @@ DESIGNS: dict[str, Callable[[tuple[Group, ...]], FloatArray]] = {
     "half first": _half_first,
     "equal reports": _equal_reports,
 }
+"""Weights by which each design shares users out among groups."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan, and the name of how it shares users out.
+    """A plan, and the name of the design by which it shares users out.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    >>> one = Candidate("equal users", plan)
-    >>> round(one.reports_a_user, 3), one.label
+    >>> candidate = Candidate("equal users", plan)
+    >>> round(candidate.reports_a_user, 3), candidate.label
     (2.333, 'ε0 0.25, equal users')
     """
 
@@ -54,12 +56,12 @@ class Candidate:
 
     @property
     def reports_a_user(self) -> float:
-        """How many reports a user sends on average: what a plan costs."""
+        """The cost of the plan: how many reports a user sends on average."""
         return sum(group.share * group.reports for group in self.plan.groups)
 
     @property
     def label(self) -> str:
-        """A short name."""
+        """A short name: ε0 and the design."""
         return f"ε0 {self.plan.min_epsilon:g}, {self.design}"
 
 
@@ -72,41 +74,44 @@ def candidates(
     reports` gives every group as many reports as the others. At most five ε0 are tried. Other keys
     are those of a plan.
 
-    >>> found = candidates(1.0, 0.25, low=0, high=1)
-    >>> [each.label for each in found][:2]
+    >>> plans = candidates(1.0, 0.25, low=0, high=1)
+    >>> [plan.label for plan in plans][:2]
     ['ε0 0.5, equal users', 'ε0 0.5, equal reports']
-    >>> [round(group.share, 3) for group in found[-1].plan.groups]
+    >>> [round(group.share, 3) for group in plans[-1].plan.groups]
     [0.571, 0.286, 0.143]
     """
-    plain = [
+    equal_plans = [
         Plan.new(epsilon=epsilon, min_epsilon=smallest, **keys)
         for smallest in _smallest_budgets(epsilon, min_epsilon)
     ]
-    found = [
+    designed = [
         Candidate(design, _shared_out(plan, weights(plan.groups)))
-        for plan in plain
+        for plan in equal_plans
         for design, weights in DESIGNS.items()
     ]
-    return list({each.plan.fingerprint: each for each in reversed(found)}.values())[::-1]
+    # Designs that give the same shares are one plan, under the name of the first.
+    by_plan = {candidate.plan.fingerprint: candidate for candidate in reversed(designed)}
+    return list(by_plan.values())[::-1]
 
 
 def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
     """ε/2, ε/4, …; where there are many, some of them, with the first and the last."""
-    Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)
+    Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)  # Refuses a bad ε.
     lowest = min(DEFAULT_MIN_EPSILON, epsilon / 4) if min_epsilon is None else min_epsilon
     lowest = max(lowest, MIN_EPSILON)
     halves: list[float] = []
-    whole = exact(epsilon)
-    while (half := decimal_at_most(whole / 2 ** (len(halves) + 1))) >= lowest:
+    exact_epsilon = exact(epsilon)
+    while (half := decimal_at_most(exact_epsilon / 2 ** (len(halves) + 1))) >= lowest:
         halves.append(half)
     if not halves:
         rule = f"must be at most half of epsilon {epsilon:g}, or there are no groups to compare"
         raise InvalidParameter("min_epsilon", rule, f"{lowest:g}")
-    places = np.linspace(0, len(halves) - 1, min(len(halves), MOST_DEPTHS)).round()
-    return [halves[int(place)] for place in places]
+    indices = np.linspace(0, len(halves) - 1, min(len(halves), MOST_BUDGETS)).round()
+    return [halves[int(index)] for index in indices]
 
 
 def _shared_out(plan: Plan, weights: FloatArray) -> Plan:
+    """The plan with its users shared out among groups by weight."""
     shares = weights / weights.sum()
     pairs = zip(dap_groups(plan.epsilon, plan.min_epsilon), shares.tolist(), strict=True)
     groups = [asdict(replace(group, share=share)) for group, share in pairs]

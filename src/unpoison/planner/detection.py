@@ -1,4 +1,4 @@
-"""How few attackers would be noticed: from expected counts, without drawing any."""
+"""The smallest share of attackers that would be detected, from expected counts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ from unpoison.simulation.ground_truth import GroundTruth
 from unpoison.types import FloatArray
 
 LEVEL = 0.05
+"""The level of the test of "nobody attacks"."""
 POWER = 0.9
-FEWEST, MOST = 1e-4, 0.5
-STEPS = 8
+"""How often the test must reject for a share of attackers to count as detectable."""
+SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 0.5
+"""The shares between which the detectable one is searched."""
+BISECTIONS = 8
+"""Steps of the search: they leave a factor of 1.03 between its ends."""
 POISON_DRAWS = 2**20
+"""Poison reports from which their distribution over buckets is taken."""
 
 
 def detectable_share(plan: Plan, reference: Reference) -> float:
@@ -40,29 +45,30 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
     truth = reference.truth(plan)
     empty = simulate(plan, reference.population(plan), "none", 0.0, np.random.default_rng(0))
     counts = JointCounts.of(empty.summary, range(len(plan.groups)))
-    held = truth.inputs.histogram(_edges(plan, counts))
-    honest = counts.transitions[:, :, : len(held)] @ held
-    poison = _poison(plan, truth, counts)
+    inputs = truth.inputs.histogram(_input_edges(plan, counts))
+    honest = counts.transitions[:, :, : len(inputs)] @ inputs
+    poison = _poison_shares(plan, truth, counts)
 
-    def nobody(share: float) -> Fit:
+    def fit_nobody(share: float) -> Fit:
+        """The fit of "nobody attacks" to the expected counts with that share of attackers."""
         shares = (1 - share) * honest + share * poison
         expected = replace(counts, counts=counts.reports[:, None] * shares)
         return fit(expected, PoisonModel.nobody(*shares.shape))
 
-    quiet = nobody(0.0)
-    needed = _noticed(max(quiet.degrees_of_freedom, 1.0)) + quiet.deviance
-    return _smallest(lambda share: nobody(share).deviance >= needed)
+    quiet = fit_nobody(0.0)
+    needed = _detected_noncentrality(max(quiet.degrees_of_freedom, 1.0)) + quiet.deviance
+    return _smallest_share(lambda share: fit_nobody(share).deviance >= needed)
 
 
-def _edges(plan: Plan, counts: JointCounts) -> FloatArray:
-    """Those of the input buckets."""
+def _input_edges(plan: Plan, counts: JointCounts) -> FloatArray:
+    """The edges of the input buckets; each category has one."""
     if plan.categorical:
         return np.arange(plan.cells + 1.0) - 0.5
     return counts.buckets[0].input_edges
 
 
-def _poison(plan: Plan, truth: GroundTruth, counts: JointCounts) -> FloatArray:
-    """Where attackers' reports fall, in each group."""
+def _poison_shares(plan: Plan, truth: GroundTruth, counts: JointCounts) -> FloatArray:
+    """The share of poison reports in each bucket of each group."""
     attack = parse_attack(next(iter(attacks_on(plan).values())))
     rows = []
     for buckets, group in zip(counts.buckets, counts.groups, strict=True):
@@ -71,18 +77,18 @@ def _poison(plan: Plan, truth: GroundTruth, counts: JointCounts) -> FloatArray:
     return np.stack(rows)
 
 
-def _noticed(degrees: float) -> float:
-    """The non-centrality with which a test of χ² rejects in 9 of 10 collections."""
+def _detected_noncentrality(degrees: float) -> float:
+    """The non-centrality with which the χ² test rejects as often as POWER says."""
     limit = chi2.isf(LEVEL, degrees)
-    return float(brentq(lambda more: ncx2.sf(limit, degrees, more) - POWER, 1e-6, 100 * limit))
+    return float(brentq(lambda shift: ncx2.sf(limit, degrees, shift) - POWER, 1e-6, 100 * limit))
 
 
-def _smallest(noticed: Callable[[float], bool]) -> float:
-    """Bisection on the logarithm of the share."""
-    if not noticed(MOST):
+def _smallest_share(detected: Callable[[float], bool]) -> float:
+    """Bisection on the logarithm of the share; NaN if even the largest is not detected."""
+    if not detected(LARGEST_SHARE):
         return math.nan
-    low, high = FEWEST, MOST
-    for _ in range(STEPS):
+    low, high = SMALLEST_SHARE, LARGEST_SHARE
+    for _ in range(BISECTIONS):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if noticed(middle) else (middle, high)
+        low, high = (low, middle) if detected(middle) else (middle, high)
     return high

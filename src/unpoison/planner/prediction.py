@@ -1,4 +1,4 @@
-"""What a plan promises: its error under attack, what it notices, and what it cannot see."""
+"""Predictions about a plan: error under attack, detectable share, and blind spot."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from unpoison.simulation import Simulation, simulate
 
 Advance = Callable[[int], None]
 FEWEST_USERS, MOST_USERS = 1000, 10**9 - 1
+"""NumPy draws without replacement, which sharing out users takes, from fewer than 10^9."""
 TOO_LARGE, TOO_SMALL = 2.0, 1 / 3
+"""Observed errors beyond these multiples of the expected one are no luck, and count instead."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How many users there will be, what share of attackers to withstand, and how much to try.
+    """The number of users, the share of attackers to withstand, and the effort of a prediction.
 
     >>> from unpoison import Plan
     >>> Setting(users=10_000, tolerate=0.25).collections(Plan.new(epsilon=1.0, low=0, high=1))
@@ -48,13 +50,13 @@ class Setting:
             raise InvalidParameter("trials", "must be at least 1", self.trials)
 
     def collections(self, plan: Plan) -> int:
-        """How many a plan is tried on."""
+        """How many collections a plan is tried on."""
         return len(SHAPES) * (1 + len(attacks_on(plan))) * self.trials
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One plan. Errors are root mean squares in natural units; of categories, of a frequency.
+    """A prediction about a plan; errors are root mean squares, in natural units or of frequencies.
 
     `error` is the expected one under attack, and `quiet_error` with nobody attacking; `seen_error`
     is what the few simulated attacks happened to give (of categories, the same). `price` is the
@@ -83,7 +85,7 @@ class Prediction:
         return max(self.error, self.quiet_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; `detectable` is null where nothing would be noticed."""
+        """The fields for JSON; `detectable` is null where no share would be detected."""
         return {
             "design": self.candidate.design,
             "min_epsilon": self.candidate.plan.min_epsilon,
@@ -109,49 +111,50 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
 
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr", epsilon=1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
-    >>> found = predict(Candidate("equal users", plan), Setting(10_000, tolerate=0.1))
-    >>> bool(0 < found.error < found.blind_spot < 0.5)
+    >>> prediction = predict(Candidate("equal users", plan), Setting(10_000, tolerate=0.1))
+    >>> bool(0 < prediction.error < prediction.blind_spot < 0.5)
     True
     """
-    plan, told = candidate.plan, advance or (lambda done: None)
+    plan, advance = candidate.plan, advance or (lambda done: None)
     rng = np.random.default_rng(setting.seed)
     references = [Reference(shape, setting.users) for shape in SHAPES]
-    crowds = [reference.population(plan) for reference in references] * setting.trials
-    blind: list[float] = []
+    populations = [reference.population(plan) for reference in references] * setting.trials
+    blind_spots: list[float] = []
 
-    def tried(attack: str) -> tuple[float, float]:
+    def squared_errors(attack: str) -> tuple[float, float]:
         errors = []
-        for crowd in crowds:
-            run = simulate(plan, crowd, attack, setting.tolerate, rng)
+        for population in populations:
+            run = simulate(plan, population, attack, setting.tolerate, rng)
             analysis = JointAnalysis(run.summary, range(len(plan.groups)))
-            errors.append((_seen(analysis, run), _expected(analysis)))
+            errors.append((_observed_error(analysis, run), _expected_error(analysis)))
             if attack == "none":
-                blind.append(analysis.hidden_shift(setting.tolerate))
-            told(1)
-        return _settled(*np.mean(errors, axis=0).tolist())
+                blind_spots.append(analysis.hidden_shift(setting.tolerate))
+            advance(1)
+        return _choose_error(*np.mean(errors, axis=0).tolist())
 
-    quiet, _ = tried("none")
-    error, seen = np.mean([tried(attack) for attack in attacks_on(plan).values()], axis=0)
-    floor = np.mean([each.unprotected_error(plan) for each in references])
+    quiet, _ = squared_errors("none")
+    attacked = [squared_errors(attack) for attack in attacks_on(plan).values()]
+    error, seen = np.mean(attacked, axis=0)
+    floor = np.mean([reference.unprotected_error(plan) for reference in references])
     return Prediction(
         candidate=candidate,
         error=math.sqrt(error),
         seen_error=math.sqrt(seen),
         quiet_error=math.sqrt(quiet),
         price=math.sqrt(error / floor),
-        detectable=max(detectable_share(plan, each) for each in references),
-        blind_spot=max(blind) * (1.0 if plan.categorical else plan.unit),
+        detectable=max(detectable_share(plan, reference) for reference in references),
+        blind_spot=max(blind_spots) * (1.0 if plan.categorical else plan.unit),
     )
 
 
-def _settled(seen: float, expected: float) -> tuple[float, float]:
-    """The squared error that counts, and the one that was seen."""
+def _choose_error(seen: float, expected: float) -> tuple[float, float]:
+    """The squared error that counts, and the one that was observed."""
     agree = TOO_SMALL**2 * expected <= seen <= TOO_LARGE**2 * expected
     return (expected if agree else seen), seen
 
 
-def _seen(analysis: JointAnalysis, run: Simulation) -> float:
-    """The squared error, in natural units²."""
+def _observed_error(analysis: JointAnalysis, run: Simulation) -> float:
+    """The squared error in one collection, in natural units²."""
     answer = analysis.answer()
     if run.frequencies is None:
         return float((answer["mean"] - run.truth) ** 2)
@@ -159,8 +162,8 @@ def _seen(analysis: JointAnalysis, run: Simulation) -> float:
     return float(np.mean(np.square(errors)))
 
 
-def _expected(analysis: JointAnalysis) -> float:
-    """The squared standard error of the mean; frequencies do without."""
+def _expected_error(analysis: JointAnalysis) -> float:
+    """The squared standard error of the mean, by the fit; NaN for frequencies."""
     plan = analysis.summary.plan
     if plan.categorical:
         return math.nan

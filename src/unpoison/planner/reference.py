@@ -1,4 +1,4 @@
-"""What a plan is tried on before there are data: three shapes of users, and known attacks."""
+"""Reference users and attacks, on which plans are tried before there are data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
 from unpoison.simulation.population import Population
 
 SHAPES = {"Beta(2,5)": (2.0, 5.0), "uniform": (1.0, 1.0), "Beta(5,2)": (5.0, 2.0)}
-NUMBER_CELLS = 512
-OUTER = "uniform:(L+3*R)/4,R"
+"""Parameters of the Beta distributions of users' values: low, even and high ones."""
+DISTINCT_VALUES = 512
+"""Distinct numbers that reference users have: the middles of as many equal parts of the range."""
 NUMBER_ATTACKS = {
-    "poison in the upper quarter of reports": OUTER,
+    "poison in the upper quarter of reports": "uniform:(L+3*R)/4,R",
     "poison from the honest mean to the upper end": "uniform:O,R",
     "poison at the larger half of the budgets only": "adaptive:{half},(L+7*R)/8,R",
 }
@@ -28,16 +29,16 @@ CATEGORY_ATTACKS = {
 
 
 def attacks_on(plan: Plan) -> dict[str, str]:
-    """The attacks that a plan is to withstand, by what they do; the first is the plainest.
+    """The attacks that a plan is to withstand, by a description; the first is the plainest.
 
     Attacks that look like honest users are left out: these are what the blind spot is about.
 
     >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk", "cocoa", "water"])).values())
     ['maximal-gain:1', 'maximal-gain:2']
     """
-    written = CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
+    attacks = CATEGORY_ATTACKS if plan.categorical else NUMBER_ATTACKS
     half = max(len(plan.categories or plan.groups) // 2, 1)
-    return {name: attack.format(half=half) for name, attack in written.items()}
+    return {name: attack.format(half=half) for name, attack in attacks.items()}
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class Reference:
     """Users whose values follow a Beta distribution over the plan's range, or its categories.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=10)
-    >>> users = Reference("uniform", 1000).population(plan)
-    >>> users.users, round(float(np.average(users.values, weights=users.numbers)), 2)
+    >>> population = Reference("uniform", 1000).population(plan)
+    >>> mean = np.average(population.values, weights=population.numbers)
+    >>> population.users, round(float(mean), 2)
     (1000, 5.0)
     """
 
@@ -54,24 +56,24 @@ class Reference:
     users: int
 
     def population(self, plan: Plan) -> Population:
-        """As a histogram."""
+        """The users as distinct values with counts."""
         names = plan.categories
-        cells = NUMBER_CELLS if names is None else len(names)
-        below = beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
-        numbers = np.diff(np.rint(below * self.users)).astype(np.int64)
+        cells = DISTINCT_VALUES if names is None else len(names)
+        cumulative = beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
+        numbers = np.diff(np.rint(cumulative * self.users)).astype(np.int64)
         if names is not None:
             return Population(np.array(names), numbers)
         (low, high), middles = plan.bounds, (np.arange(cells) + 0.5) / cells
         return Population(low + (high - low) * middles, numbers)
 
     def truth(self, plan: Plan) -> GroundTruth:
-        """All of them as honest users."""
-        crowd = self.population(plan)
-        if plan.categories is not None:
-            return GroundTruth(
-                plan, HonestInputs(np.arange(len(crowd.numbers), dtype=float), crowd.numbers)
-            )
-        return GroundTruth(plan, HonestInputs(plan.normalise(crowd.values), crowd.numbers))
+        """The ground truth if all of them are honest."""
+        population = self.population(plan)
+        if plan.categorical:
+            inputs = np.arange(len(population.numbers), dtype=float)
+        else:
+            inputs = plan.normalise(population.values)
+        return GroundTruth(plan, HonestInputs(inputs, population.numbers))
 
     def unprotected_error(self, plan: Plan) -> float:
         """The mean squared error with one group and nobody attacking, in natural units²: the floor.
@@ -83,14 +85,14 @@ class Reference:
         >>> round(error**0.5, 3)
         0.01
         """
-        alone = _alone(plan)
-        inputs = self.truth(alone).inputs
-        bound = cramer_rao if alone.categorical else oracle_floor
-        return bound(alone, inputs.values, np.array([float(self.users)]), None, inputs.numbers)
+        single = _single_group(plan)
+        inputs = self.truth(single).inputs
+        bound = cramer_rao if single.categorical else oracle_floor
+        return bound(single, inputs.values, np.array([float(self.users)]), None, inputs.numbers)
 
 
-def _alone(plan: Plan) -> Plan:
-    """One group with all of ε."""
+def _single_group(plan: Plan) -> Plan:
+    """A plan of one group with all of ε."""
     keys = {"epsilon": plan.epsilon, "min_epsilon": plan.epsilon}
     if plan.categories is not None:
         return Plan.new(plan.mechanism, **keys, categories=list(plan.categories))

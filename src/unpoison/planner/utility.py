@@ -1,4 +1,4 @@
-"""What attackers could do to a plan that removes nothing: U_max and U_eva over all groups."""
+"""The shift that attackers could reach if nothing is removed: U_max and U_eva over all groups."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from unpoison.planner.reference import Reference
 from unpoison.protocols.weights import group_weights
 from unpoison.simulation.theory import utility_evasive, utility_max
 
-SHAPE = "Beta(2,5)"
-EVADING = 0.3
-ENOUGH = 10**6
+HONEST_SHAPE = "Beta(2,5)"
+EVASIVE_SHARE = 0.3
+"""The share of poison that is spent on evasion: from 20 to 30 % on it works, says the paper."""
+REFERENCE_USERS = 10**6
+"""Users from whom the honest mean is taken; more would not change it noticeably."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Utilities:
 
     @property
     def cost(self) -> float:
-        """What evading costs the attackers."""
+        """How much of U_max attackers lose by evading."""
         return self.most - self.evasive
 
 
@@ -40,18 +42,18 @@ def utilities(plan: Plan, tolerate: float) -> Utilities:
     like Beta(2,5), so that the upper end is far; O' is the middle of the range.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    >>> found = utilities(plan, 0.25)
-    >>> bool(found.most > found.evasive > 0)
+    >>> shifts = utilities(plan, 0.25)
+    >>> bool(shifts.most > shifts.evasive > 0)
     True
     """
-    mean = Reference(SHAPE, ENOUGH).truth(plan).mean
-    parts, users = plan.group_mechanisms, np.array([group.share for group in plan.groups])
+    mean = Reference(HONEST_SHAPE, REFERENCE_USERS).truth(plan).mean
+    mechanisms, users = plan.group_mechanisms, np.array([group.share for group in plan.groups])
     reports = users * [group.reports for group in plan.groups]
-    spread = np.array([part.worst_variance for part in parts])
-    weights = group_weights("optimal", reports, users, spread)
-    far = [float(part.decode(np.array([part.output_high]))[0]) for part in parts]
-    middle = (parts[0].input_low + parts[0].input_high) / 2
-    numbers = tolerate, 1 - tolerate
-    most = [utility_max(*numbers, C, mean) for C in far]
-    evasive = [utility_evasive(*numbers, C, mean, EVADING, middle) for C in far]
-    return Utilities(*(float(weights @ each) * plan.unit for each in (most, evasive)))
+    variances = np.array([mechanism.worst_variance for mechanism in mechanisms])
+    weights = group_weights("optimal", reports, users, variances)
+    upper_ends = [float(part.decode(np.array([part.output_high]))[0]) for part in mechanisms]
+    middle = (mechanisms[0].input_low + mechanisms[0].input_high) / 2
+    shares = tolerate, 1 - tolerate
+    most = [utility_max(*shares, C, mean) for C in upper_ends]
+    evasive = [utility_evasive(*shares, C, mean, EVASIVE_SHARE, middle) for C in upper_ends]
+    return Utilities(*(float(weights @ shifts) * plan.unit for shifts in (most, evasive)))

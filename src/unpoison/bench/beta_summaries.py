@@ -1,4 +1,4 @@
-"""Summaries of any size, drawn as counts: for benchmarks, where only the size matters."""
+"""Summaries of poisoned collections of any size, drawn as counts, for benchmarks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from unpoison.summary import Summary
 
 BYZANTINE_FRACTION = 0.25
 INPUT_BUCKETS = 256
+"""Distinct values of the users: drawing takes time for each, and benchmarks need few."""
 ATTACK = "uniform:3C/4,C"
 
 
-def drawn_summary(plan: Plan, users: int, rng: np.random.Generator) -> Summary:
-    """Counts of a poisoned collection: Beta(2,5) inputs, a quarter uniform on the outer eighth."""
+def draw_beta_summary(plan: Plan, users: int, rng: np.random.Generator) -> Summary:
+    """A Summary of users with Beta(2,5) inputs, a quarter of whom send poison on [3C/4, C]."""
     low, high = plan.bounds
     edges = np.linspace(low, high, INPUT_BUCKETS + 1)
-    shares = np.linspace(0, 1, INPUT_BUCKETS + 1)
-    middles = (shares[1:] + shares[:-1]) / 2
-    weights = middles * (1 - middles) ** 4
+    fractions = np.linspace(0, 1, INPUT_BUCKETS + 1)
+    middles = (fractions[1:] + fractions[:-1]) / 2
+    weights = middles * (1 - middles) ** 4  # The density of Beta(2,5), up to a factor.
     numbers = rng.multinomial(users, weights / weights.sum())
     population = Population((edges[1:] + edges[:-1]) / 2, numbers)
     return simulate(plan, population, ATTACK, BYZANTINE_FRACTION, rng).summary
