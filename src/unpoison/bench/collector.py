@@ -27,7 +27,7 @@ RATE = 1000.0
 SECONDS = 30
 BATCHED_DEVICES = 40_000
 BATCH_SIZE = 1000
-"""Submissions in a batch: the most that the collector takes."""
+"""Submissions in a batch, as a gateway of a thousand devices sends them."""
 GATEWAYS = 4
 """Connections that send batches."""
 MOST_P99 = 0.25

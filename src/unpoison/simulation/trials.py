@@ -49,8 +49,8 @@ def rivals_of(plan: Plan, methods: Sequence[str]) -> list[Method]:
     """
     if len(plan.all_groups) == 1:
         return []
-    found = [find_method(name) for name in methods if name != ORACLE]
-    return [method for method in found if method.is_defence]
+    resolved = [find_method(name) for name in methods if name != ORACLE]
+    return [method for method in resolved if method.is_defence]
 
 
 def run_trials(
