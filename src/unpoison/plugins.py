@@ -27,10 +27,10 @@ def load_plugins(paths: Iterable[Path]) -> None:
     True
     """
     for path in paths:
-        whole = path.resolve()
-        if whole not in _loaded:
-            _run(path, whole)
-            _loaded[whole] = None
+        target = path.resolve()
+        if target not in _loaded:
+            _run(path, target)
+            _loaded[target] = None
 
 
 def loaded_plugins() -> list[Path]:
@@ -42,18 +42,18 @@ def loaded_plugins() -> list[Path]:
     return list(_loaded)
 
 
-def _run(path: Path, whole: Path) -> None:
-    if not whole.is_file():
+def _run(path: Path, target: Path) -> None:
+    if not target.is_file():
         raise InvalidFile(path, "is no file")
     name = f"unpoison_plugin_{len(_loaded)}"
-    spec = spec_from_file_location(name, whole)
+    spec = spec_from_file_location(name, target)
     if spec is None or spec.loader is None:
         raise InvalidFile(path, "must be a Python file, NAME.py")
     module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as fault:
-        raise InvalidFile(path, f"cannot be run: {_where(fault, whole)}") from fault
+        raise InvalidFile(path, f"cannot be run: {_where(fault, target)}") from fault
 
 
 def _where(fault: Exception, path: Path) -> str:

@@ -107,7 +107,7 @@ class EmfThenInliers(EmfFirst, InlierAverage):
         """The mean of the inliers among the reports that EMF leaves of a group."""
         plan = analysis.summary.plan
         values = plan.group_mechanisms[group].decoded_cells()
-        kept = self.inlier_counts(values, analysis.kept_cells(EMF, group))
+        kept = self.inlier_counts(values, analysis.honest_cells(EMF, group))
         return mean_of(plan, [group], kept[None])
 
 

@@ -45,8 +45,8 @@ class Counting:
 
     def blame(self, part: Part, fault: UnpoisonError) -> None:
         """Note a fault, unless an earlier one of the same file is known."""
-        known = self.faults.get(part.path)
-        if known is None or part.rows_before < known[0]:
+        earlier = self.faults.get(part.path)
+        if earlier is None or part.rows_before < earlier[0]:
             self.faults[part.path] = part.rows_before, fault
 
 
@@ -119,12 +119,12 @@ class _PartlyCounted:
     """Files of which some parts are counted and others not yet."""
 
     def __init__(self, parts: dict[Path, list[Part]]) -> None:
-        self.left = Counter({path: len(of_file) for path, of_file in parts.items()})
+        self.parts_left = Counter({path: len(of_file) for path, of_file in parts.items()})
         self.tallies: dict[Path, Tally] = {}
 
     def add(self, counted: Counted) -> Tally | None:
         """The file's counts, if this was the last part of it."""
         path = counted.part.path
         add_tally(self.tallies.setdefault(path, {}), counted.tally)
-        self.left[path] -= 1
-        return None if self.left[path] else self.tallies.pop(path)
+        self.parts_left[path] -= 1
+        return None if self.parts_left[path] else self.tallies.pop(path)

@@ -45,14 +45,14 @@ class DaskEngine(Engine):
         """Count all parts; only a few are under way, so that results do not pile up."""
         with self._client() as client:
             threads = max(sum(client.nthreads().values()), 1)
-            rest = iter(parts)
-            first = islice(rest, QUEUED_PARTS * threads)
+            unsubmitted = iter(parts)
+            first = islice(unsubmitted, QUEUED_PARTS * threads)
             running = _distributed().as_completed(
                 [self._submit(client, job, part) for part in first], with_results=True
             )
             for _, counted in running:
                 yield counted
-                for part in islice(rest, 1):
+                for part in islice(unsubmitted, 1):
                     running.add(self._submit(client, job, part))
 
     @staticmethod

@@ -191,7 +191,7 @@ class Estimate:
         if byzantine["histogram"] is not None:
             byzantine["histogram"] = Histogram(**_tuples(byzantine["histogram"]))
         distribution = keys.get("distribution")
-        rest = {
+        parsed = {
             "mean": keys.get("mean", math.nan),
             "byzantine": Byzantine(**byzantine),
             "interval": None if keys["interval"] is None else tuple(keys["interval"]),
@@ -200,7 +200,7 @@ class Estimate:
             "tiers": tuple(_tier(tier) for tier in keys["tiers"]),
             "distribution": None if distribution is None else Distribution.from_dict(distribution),
         }
-        return cls(**{**keys, **rest})
+        return cls(**{**keys, **parsed})
 
 
 def _blind_spot(keys: dict[str, float] | None) -> BlindSpot | None:
@@ -213,11 +213,11 @@ def _tuples(keys: dict[str, Any]) -> dict[str, Any]:
 
 def _group(keys: dict[str, Any]) -> GroupEstimate:
     picture = keys["picture"]
-    rest = {
+    parsed = {
         "mean": keys.get("mean", math.nan),
         "picture": None if picture is None else Picture(**_tuples(picture)),
     }
-    return GroupEstimate(**{**keys, **rest})
+    return GroupEstimate(**{**keys, **parsed})
 
 
 def _tier(keys: dict[str, Any]) -> TierEstimate:

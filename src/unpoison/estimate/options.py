@@ -78,10 +78,10 @@ class FilterOptions:
 
     def _given_mean(self, summary: Summary) -> float:
         low, high = summary.plan.bounds
-        given = float(self.initial_mean)
-        if not low <= given <= high:
-            raise InvalidParameter("initial_mean", f"must be in [{low:g}, {high:g}]", given)
-        return summary.plan.normalise_one(given)
+        mean = float(self.initial_mean)
+        if not low <= mean <= high:
+            raise InvalidParameter("initial_mean", f"must be in [{low:g}, {high:g}]", mean)
+        return summary.plan.normalise_one(mean)
 
 
 def _check_number(name: str, value: object) -> None:

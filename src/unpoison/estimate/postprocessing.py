@@ -41,9 +41,9 @@ def projected(frequencies: FloatArray) -> FloatArray:
     falling = np.sort(frequencies)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
     last = int(np.flatnonzero(falling > excess)[-1])
-    kept = np.maximum(frequencies - excess[last], 0.0)
+    projection = np.maximum(frequencies - excess[last], 0.0)
     # Already 1 up to rounding; the division makes the answer add up in the last digit too.
-    return np.asarray(kept / kept.sum())
+    return np.asarray(projection / projection.sum())
 
 
 POST_PROCESSING: dict[str, Callable[[FloatArray], FloatArray]] = {

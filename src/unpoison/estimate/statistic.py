@@ -42,15 +42,15 @@ class Statistic:
     ) -> Statistic:
         """The requested statistic, if the plan can answer it; by default the plan's own."""
         fitting = (FREQUENCIES,) if plan.categorical else (MEAN, DISTRIBUTION)
-        asked = cls(name or fitting[0], post_processing or DEFAULT_POST_PROCESSING)
-        if asked.name not in fitting:
+        requested = cls(name or fitting[0], post_processing or DEFAULT_POST_PROCESSING)
+        if requested.name not in fitting:
             kind = "categories" if plan.categorical else "numbers"
             rule = f"must be {' or '.join(fitting)} for {kind}"
-            raise InvalidParameter("statistic", rule, repr(asked.name))
+            raise InvalidParameter("statistic", rule, repr(requested.name))
         if post_processing is not None and not plan.categorical:
             rule = "goes with the frequencies of categories"
             raise InvalidParameter("post_processing", rule, repr(post_processing))
-        return asked
+        return requested
 
 
 def named(plan: Plan, statistic: FloatArray) -> dict[str, Any]:

@@ -95,13 +95,15 @@ def dap_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
     3
     """
     _check_budgets(epsilon, min_epsilon)
-    whole, smallest = exact(epsilon), exact(min_epsilon)
-    count = halvings(whole, smallest)
-    halves = [decimal_at_most(whole / 2**step) for step in range(count)]
+    budget_limit, smallest = exact(epsilon), exact(min_epsilon)
+    count = halvings(budget_limit, smallest)
+    halves = [decimal_at_most(budget_limit / 2**step) for step in range(count)]
     budgets = [max(budget, min_epsilon) for budget in halves] + [min_epsilon]
     share = 1 / (count + 1)
     # Rounding the number of reports down, in exact fractions, is what keeps a user's total under ε.
-    return tuple(Group(budget, math.floor(whole / exact(budget)), share) for budget in budgets)
+    return tuple(
+        Group(budget, math.floor(budget_limit / exact(budget)), share) for budget in budgets
+    )
 
 
 def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
@@ -111,11 +113,11 @@ def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
     [1.9375, 0.0625]
     """
     _check_budgets(epsilon, min_epsilon)
-    rest = exact(epsilon) - exact(min_epsilon)
-    if rest < exact(min_epsilon):
+    larger = exact(epsilon) - exact(min_epsilon)
+    if larger < exact(min_epsilon):
         rule = "must be at most half of epsilon in the baseline"
         raise InvalidParameter("min_epsilon", rule, min_epsilon)
-    return (Group(decimal_at_most(rest), 1, 1.0), Group(min_epsilon, 1, 1.0))
+    return (Group(decimal_at_most(larger), 1, 1.0), Group(min_epsilon, 1, 1.0))
 
 
 def _check_budgets(epsilon: float, min_epsilon: float) -> None:

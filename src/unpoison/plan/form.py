@@ -69,17 +69,17 @@ def number(keys: Mapping[str, Any], key: str) -> float:
     unpoison.errors.InvalidParameter: high must be a finite number; received 'ten'
     """
     value = keys[key]
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    if not known or not abs(value) <= sys.float_info.max:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= sys.float_info.max:
         raise InvalidParameter(key, "must be a finite number", repr(value))
     return float(value) + 0.0
 
 
 def _whole(keys: Mapping[str, Any], key: str) -> int:
-    given = number(keys, key)
-    if given != int(given):
-        raise InvalidParameter(key, "must be a whole number", given)
-    return int(given)
+    value = number(keys, key)
+    if value != int(value):
+        raise InvalidParameter(key, "must be a whole number", value)
+    return int(value)
 
 
 def cells_of(keys: Mapping[str, Any]) -> int:

@@ -82,8 +82,8 @@ class Plan:
         **keys: Any,
     ) -> Plan:
         """A plan from the keys of the short form."""
-        given = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon, **keys}
-        return cls.from_dict({key: value for key, value in given.items() if value is not None})
+        named = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon, **keys}
+        return cls.from_dict({key: value for key, value in named.items() if value is not None})
 
     @classmethod
     def from_dict(cls, keys: Mapping[str, Any]) -> Plan:

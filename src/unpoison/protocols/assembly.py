@@ -77,8 +77,8 @@ class Assembly:
 
     def _fraction_interval(self, shares: FloatArray) -> tuple[float, float] | None:
         intervals = [analysis.fraction_interval() for analysis in self.analyses]
-        known = [interval for interval in intervals if interval is not None]
-        return combined_interval(known, shares) if len(known) == len(intervals) else None
+        present = [interval for interval in intervals if interval is not None]
+        return combined_interval(present, shares) if len(present) == len(intervals) else None
 
     @cached_property
     def unfiltered(self) -> UnfilteredAnswer:

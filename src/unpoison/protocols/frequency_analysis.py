@@ -63,9 +63,9 @@ class FrequencyAnalysis(SchemeAnalysis):
         """CEMF*: the same on the categories that are left, with the same total."""
         probed, factor = self.probe.solution, self.options.suppression
         gamma, counts = probed.byzantine_fraction, self.counts[group]
-        kept = counts.unsuppressed(self.supports[group], gamma, emf.poison, factor)
-        left = np.where(kept, probed.poison, 0.0)
-        return counts.with_fixed_poison(left * (gamma / left.sum()) if left.any() else left)
+        unsuppressed = counts.unsuppressed(self.supports[group], gamma, emf.poison, factor)
+        poison = np.where(unsuppressed, probed.poison, 0.0)
+        return counts.with_fixed_poison(poison * (gamma / poison.sum()) if poison.any() else poison)
 
     def statistic(self, scheme: str, group: int) -> FloatArray:
         """The honest users' frequencies, unbiased: some may be negative."""
@@ -75,8 +75,8 @@ class FrequencyAnalysis(SchemeAnalysis):
         """((s − ŷ)/(1 − γ̂) − other)/(kept − other): the shares left, decoded; they sum to 1."""
         mechanism = cast(CategoricalMechanism, self.counts[group].buckets.mechanism)
         counts = self.counts[group].counts
-        left = (counts / counts.sum() - poison) / (1 - poison.sum())
-        return mechanism.decode(left)
+        honest = (counts / counts.sum() - poison) / (1 - poison.sum())
+        return mechanism.decode(honest)
 
     def place(self) -> dict[str, Any]:
         """The names of the poisoned categories."""

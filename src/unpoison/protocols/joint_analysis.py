@@ -141,15 +141,15 @@ class JointAnalysis:
     def distribution(self) -> Distribution:
         """By EMS from the reports that are left when the poison is taken out."""
         groups = list(self.counts.groups)
-        kept = np.stack([self._kept_cells(place) for place in range(len(groups))])
-        return distribution_of(self.summary.plan, groups, kept, self.options.max_iterations)
+        honest = np.stack([self._honest_cells(index) for index in range(len(groups))])
+        return distribution_of(self.summary.plan, groups, honest, self.options.max_iterations)
 
-    def _kept_cells(self, place: int) -> FloatArray:
+    def _honest_cells(self, index: int) -> FloatArray:
         """The honest share of each bucket, taken of each of its cells."""
-        expected, poison = self.fit.expected[place], self.fit.poison[place]
-        kept = 1 - poison / np.maximum(expected, np.finfo(float).tiny)
-        cells = np.repeat(kept, self.counts.buckets[place].cell_widths)
-        counted: FloatArray = self.summary.counts[self.counts.groups[place]] * cells
+        expected, poison = self.fit.expected[index], self.fit.poison[index]
+        honest_share = 1 - poison / np.maximum(expected, np.finfo(float).tiny)
+        cells = np.repeat(honest_share, self.counts.buckets[index].cell_widths)
+        counted: FloatArray = self.summary.counts[self.counts.groups[index]] * cells
         return counted
 
     @property
@@ -180,42 +180,42 @@ class JointAnalysis:
                 group=group,
                 tier=self.tier,
                 epsilon=plan.all_groups[group].epsilon,
-                users=float(counts.users[place]),
-                reports=int(counts.reports[place]),
-                **self._group_answer(place),
-                weight=float(weights[place]),
-                byzantine_fraction=float(self.fit.attacker_shares[place]),
+                users=float(counts.users[index]),
+                reports=int(counts.reports[index]),
+                **self._group_answer(index),
+                weight=float(weights[index]),
+                byzantine_fraction=float(self.fit.attacker_shares[index]),
                 iterations=self.fit.steps,
                 converged=self.fit.converged,
-                picture=self._picture(place),
+                picture=self._picture(index),
             )
-            for place, group in enumerate(counts.groups)
+            for index, group in enumerate(counts.groups)
         ]
 
-    def _group_answer(self, place: int) -> dict[str, Any]:
+    def _group_answer(self, index: int) -> dict[str, Any]:
         """The average of a group's decoded reports without the poison; or its own frequencies."""
-        plan, group = self.summary.plan, self.counts.groups[place]
-        poison, kept = self.fit.poison[place], 1 - self.fit.attacker_shares[place]
+        plan, group = self.summary.plan, self.counts.groups[index]
+        poison, honest_share = self.fit.poison[index], 1 - self.fit.attacker_shares[index]
         if plan.categories is not None:
-            left = (self.counts.observed[place] - poison) / kept
-            return named(plan, plan.group_mechanisms[group].decode(left))
-        removed = float(poison @ self.counts.buckets[place].decoded_values)
-        mean = (self.summary.decoded_average(group) - removed) / kept
+            honest = (self.counts.observed[index] - poison) / honest_share
+            return named(plan, plan.group_mechanisms[group].decode(honest))
+        removed = float(poison @ self.counts.buckets[index].decoded_values)
+        mean = (self.summary.decoded_average(group) - removed) / honest_share
         return named(plan, np.array([mean]))
 
-    def _picture(self, place: int) -> Picture:
-        poison = self.fit.poison[place]
-        honest = self.fit.expected[place] - poison
-        buckets = self.counts.buckets[place]
-        return picture_of(buckets, self.counts.observed[place], honest, poison)
+    def _picture(self, index: int) -> Picture:
+        poison = self.fit.poison[index]
+        honest = self.fit.expected[index] - poison
+        buckets = self.counts.buckets[index]
+        return picture_of(buckets, self.counts.observed[index], honest, poison)
 
     def histogram(self) -> Histogram:
         """The poison of the group with the most reports."""
-        place = int(np.argmax(self.counts.reports))
+        index = int(np.argmax(self.counts.reports))
         return Histogram(
-            group=self.counts.groups[place],
-            edges=numbers(self.counts.buckets[place].output_edges),
-            fractions=numbers(self.fit.poison[place]),
+            group=self.counts.groups[index],
+            edges=numbers(self.counts.buckets[index].output_edges),
+            fractions=numbers(self.fit.poison[index]),
         )
 
     def evidence(self) -> dict[str, Any]:

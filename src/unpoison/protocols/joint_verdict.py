@@ -110,12 +110,12 @@ class JointVerdict:
             plain = format_value(self.assembly.unfiltered.mean, self._plan)
             mean = self._with(self.interval)
             return f". The mean without them is {mean}; with them it would be {plain}."
-        told = compare_frequencies(
+        comparison = compare_frequencies(
             self.assembly.byzantine.categories or (),
             self.assembly.answer["frequencies"],
             self.assembly.unfiltered.frequencies or {},
         )
-        return f": {told}." if told else "."
+        return f": {comparison}." if comparison else "."
 
     @property
     def _most(self) -> str:
@@ -150,9 +150,9 @@ class JointVerdict:
     def _other_kinds(self) -> Iterator[str]:
         kinds = dict.fromkeys(kind for tier in self.tiers for kind in tier.choice.other_kinds)
         if kinds:
-            told = " or that ".join(MODELS[kind] for kind in kinds)
+            explanations = " or that ".join(MODELS[kind] for kind in kinds)
             yield (
-                f"The data cannot rule out that {told} (at most {self._most} attackers); "
+                f"The data cannot rule out that {explanations} (at most {self._most} attackers); "
                 "intervals allow for that."
             )
 

@@ -101,8 +101,11 @@ class MeanAnalysis(SchemeAnalysis):
     def reading(self, scheme: str) -> Stages[None]:
         """EMS where reports are biased."""
         if not self._unbiased:
-            rests = [GroupCounts(self.counts[g].buckets, self.rest(scheme, g)) for g in self.groups]
-            runs = yield [rest.ems() for rest in rests]
+            filtered = [
+                GroupCounts(self.counts[group].buckets, self.honest_counts(scheme, group))
+                for group in self.groups
+            ]
+            runs = yield [counts.ems() for counts in filtered]
             self._smoothed_runs[scheme] = dict(zip(self.groups, runs, strict=True))
 
     @property

@@ -144,17 +144,20 @@ class SchemeAnalysis(ABC):
         self.solve([scheme])
         return self._solved[scheme][group]
 
-    def rest(self, scheme: str, group: int) -> FloatArray:
+    def honest_counts(self, scheme: str, group: int) -> FloatArray:
         """The group's bucket counts without the poison that the scheme finds."""
         counts, poison = self.counts[group].counts, self.solution(scheme, group).poison
-        rest: FloatArray = np.maximum(counts - counts.sum() * poison, 0.0)
-        return rest
+        honest: FloatArray = np.maximum(counts - counts.sum() * poison, 0.0)
+        return honest
 
-    def kept_cells(self, scheme: str, group: int) -> FloatArray:
+    def honest_cells(self, scheme: str, group: int) -> FloatArray:
         """The same cell by cell: poison is taken evenly from the cells of a bucket."""
-        counts, rest = self.counts[group], self.rest(scheme, group)
-        kept = np.divide(rest, counts.counts, out=np.zeros_like(rest), where=counts.counts > 0)
-        cells: FloatArray = self.summary.counts[group] * np.repeat(kept, counts.buckets.cell_widths)
+        counts, honest = self.counts[group], self.honest_counts(scheme, group)
+        some = counts.counts > 0
+        share = np.divide(honest, counts.counts, out=np.zeros_like(honest), where=some)
+        cells: FloatArray = self.summary.counts[group] * np.repeat(
+            share, counts.buckets.cell_widths
+        )
         return cells
 
     def converged(self, scheme: str, group: int) -> bool:

@@ -104,9 +104,9 @@ class SchemeResult:
     def distribution(self) -> Distribution:
         """By EMS, from the reports of all groups that the scheme leaves."""
         analysis = self.analysis
-        left = np.stack([analysis.kept_cells(self.scheme, group) for group in self.groups])
+        cells = np.stack([analysis.honest_cells(self.scheme, group) for group in self.groups])
         bound = analysis.options.max_iterations
-        return distribution_of(analysis.summary.plan, self.groups, left, bound)
+        return distribution_of(analysis.summary.plan, self.groups, cells, bound)
 
     def evidence(self) -> dict[str, Any]:
         """Why the poison is taken to be where it is, from the tier's probing group."""

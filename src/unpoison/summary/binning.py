@@ -137,10 +137,10 @@ class Binner:
             if self._validity(_part(group, doubtful), value[doubtful])[1].all():
                 self._clip(block, doubtful)
                 return block
-        known, valid = self._validity(group, value)
+        in_plan, valid = self._validity(group, value)
         if not valid.all():
             if not self.drop_invalid:
-                self._refuse(group, value, known, int(np.argmin(valid)), rows_before)
+                self._refuse(group, value, in_plan, int(np.argmin(valid)), rows_before)
             group, value = _part(group, valid), value[valid]
         block = self._placed(workspace, group, value)
         self._clip(block, self._doubtful(block))
@@ -180,30 +180,30 @@ class Binner:
         Bounds are compared in the column's own precision, so that reports stored as float32 may
         stand exactly at the end of the domain.
         """
-        known = (group >= 0) & (group < self.groups)  # type: ignore[operator]
+        in_plan = (group >= 0) & (group < self.groups)  # type: ignore[operator]
         if group.dtype.kind == "f":
-            known &= group == np.floor(group)
-        index = np.where(known, group, 0).astype(np.int64)
+            in_plan &= group == np.floor(group)
+        index = np.where(in_plan, group, 0).astype(np.int64)
         kind = value.dtype if value.dtype.kind == "f" else np.dtype(np.float64)
         number: FloatArray = np.asarray(value, dtype=kind)
         low: FloatArray = np.asarray(self.low, dtype=kind)
         high: FloatArray = np.asarray(self.high, dtype=kind)
-        valid = known & (number >= low[index])
+        valid = in_plan & (number >= low[index])
         valid &= number <= high[index]
         if self.discrete:
             valid &= number == np.floor(number)
-        return known, valid
+        return in_plan, valid
 
     def _refuse(
-        self, group: Column, value: Column, known: BoolArray, row: int, rows_before: int
+        self, group: Column, value: Column, in_plan: BoolArray, row: int, rows_before: int
     ) -> None:
-        named, exists = (np.broadcast_to(column, value.shape)[row] for column in (group, known))
+        named, exists = (np.broadcast_to(column, value.shape)[row] for column in (group, in_plan))
         if not exists:
             rule = f"group must be a whole number from 0 to {self.groups - 1}"
             raise InvalidReport(rule, named, rows_before + row + 1)
         at = int(named)
-        whole = "a whole number " if self.discrete else ""
-        rule = f"value must be {whole}in [{self.low[at]:g}, {self.high[at]:g}] in group {at}"
+        kind = "a whole number " if self.discrete else ""
+        rule = f"value must be {kind}in [{self.low[at]:g}, {self.high[at]:g}] in group {at}"
         raise InvalidReport(rule, value[row], rows_before + row + 1)
 
     def _locate(self, block: _Block, cells: IntArray, sums: list[int]) -> None:

@@ -197,8 +197,8 @@ class Summary:
 def _joint_window(parts: list[Summary]) -> Window | None:
     """The window of all reports; none if some have none."""
     windows = [part.window for part in parts if part.window is not None or part.counts.any()]
-    known = [window for window in windows if window is not None]
-    return reduce(Window.hull, known) if known and len(known) == len(windows) else None
+    present = [window for window in windows if window is not None]
+    return reduce(Window.hull, present) if present and len(present) == len(windows) else None
 
 
 def _first_line(fault: Exception) -> str:
