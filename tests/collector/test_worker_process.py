@@ -60,6 +60,8 @@ def test_a_busy_worker_can_be_ended_at_once(worker: WorkerProcess, end: str) -> 
         worker.process.kill()
     thread.join(timeout=20)
     assert [type(ended) for ended in outcome] == [WorkerEnded]
+    # A killed process closes its pipe a moment before it can be waited for.
+    worker.process.join(timeout=20)
     assert not worker.process.is_alive()
     with pytest.raises(WorkerEnded):
         worker.run(divmod, 7, 2)
