@@ -17,6 +17,7 @@ from unpoison.bench import benchmarks
 from unpoison.cli import estimation_options, plan_options
 from unpoison.cli.app import app
 from unpoison.cli.help_names import NAMES, PLACEHOLDER
+from unpoison.client import Policy
 from unpoison.datasets import datasets
 from unpoison.engines import engines
 from unpoison.estimate.methods import method_names
@@ -58,6 +59,7 @@ def test_every_registered_name_is_in_the_help(
     assert set(names) <= {word.rstrip(".;") for word in words}
 
 
+@pytest.mark.slow
 def test_every_placeholder_has_names_and_is_used(unpoison: Command) -> None:
     texts = [
         getattr(param, "help", "") for command in COMMANDS.values() for param in command.params
@@ -104,6 +106,9 @@ def test_defaults_that_the_help_shows_are_the_librarys() -> None:
         assert shown[name].show_default == str(getattr(options, name))
     assert shown["gamma_sup"].show_default == "1/2"
     assert options.gamma_sup == 0.5
+    report = {param.name: param for param in COMMANDS["report"].params}
+    for name in ("max_epsilon", "lifetime_epsilon"):
+        assert report[name].default == getattr(Policy, name)
     (mechanism,) = plan_options.MechanismName.__metadata__  # type: ignore[attr-defined]
     assert mechanism.show_default in mechanisms
 
@@ -131,10 +136,12 @@ def imported(*arguments: str) -> set[str]:
     return set(done.stdout.partition("IMPORTED ")[2].split())
 
 
+@pytest.mark.slow
 def test_the_help_of_all_commands_imports_nothing_heavy() -> None:
     assert "typer" in imported("--help")
     assert not imported("--help") & HEAVY
 
 
+@pytest.mark.slow
 def test_the_help_of_one_command_imports_what_it_lists() -> None:
     assert "unpoison.experiments" in imported("reproduce", "--help")

@@ -63,6 +63,7 @@ def create(
         "open": start,
     }
     created = operator.post("/v1/campaigns", body)
+    # On standard error: --json leaves standard output to the one object.
     if created.get("notice"):
         typer.echo(f"unpoison: note: {created['notice']}", err=True)
     _print_campaign(created, json)
@@ -185,6 +186,7 @@ def delete(
 
     Example: unpoison campaign delete k3v9x2m4q7w1
     """
+    # Checked before the question, which repeats the id on the terminal.
     path = _path(campaign_id)
     if not yes:
         typer.confirm(f"Delete {campaign_id} with all its counts?", abort=True)

@@ -69,6 +69,7 @@ def perturb(
         if not users:
             raise InvalidFile(values, "holds no rows")
     _print_counts(users, rows, output, json)
+    # A seed says that this is a simulation, where floating-point noise is as good.
     if not (json or agreed.group_mechanisms[0].discrete or seed is not None):
         typer.echo(
             f"Note: {agreed.mechanism} draws floating-point noise, which is for simulation; on "

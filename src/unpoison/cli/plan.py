@@ -140,6 +140,7 @@ def _recommend(
     )
     from unpoison.planner import Setting
 
+    # The comparison chooses groups itself, for one tier of the DAP protocol.
     unused = {"plan": source, "protocol": keys.pop("protocol"), "tier": keys.pop("tiers")}
     refuse_together("--users", unused)
     check_outputs(output, advice_options["plot"])

@@ -81,6 +81,7 @@ def report(
     categories = None if category is None else tuple(category)
     policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon)
     check_campaign_id(campaign)
+    # Options first: an address that is refused must not cost the user a value that was typed in.
     with Transport(collector, insecure=insecure) as transport:
         text = _value_text(value)
         parsed = text if categories else _number_or_nan(text)
@@ -97,6 +98,7 @@ def _value_text(value: str) -> str:
         return value
     if sys.stdin.isatty():
         return str(typer.prompt("Value (not shown)", hide_input=True, err=True))
+    # As bytes: what is no UTF-8 must be refused like any other value, without a traceback.
     line = typer.get_binary_stream("stdin").readline(MAX_LINE)
     return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
 

@@ -149,8 +149,10 @@ def _run(
     from unpoison.output.figure import save_figure
     from unpoison.output.progress import progress
 
+    # Panels may share cells, each of which runs once.
     with progress(name, sum(cell.trials for cell in dict.fromkeys(cells))) as advance:
         table = run_cells(cells, output / "cells", workers, advance)
+    # In memory first, so that the file appears whole or not at all.
     rows = io.BytesIO()
     pq.write_table(table, rows)
     tables, picture = experiment.tables(table, quick), output / f"{name}.png"

@@ -101,6 +101,7 @@ def serve(
 
 
 def _load_settings(config: Path | None, **options: str | float | bool | None) -> Settings:
+    # The first import of the collector, where a missing extra shows.
     try:
         from unpoison.collector.settings import Settings
     except ImportError:

@@ -141,6 +141,7 @@ def simulate(
     _check_outputs(reports, summary, plot)
     options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
     check_at_least_one("--trials", trials)
+    # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:
         drawn = DEFAULT_USERS if users is None else users
@@ -222,6 +223,7 @@ def _load_or_make_plan(
     elif sample.categories is None:
         agreed = Plan.new(**chosen, low=sample.low, high=sample.high)
     else:
+        # The default mechanism of a plan is for numbers.
         agreed = Plan.new(**{"mechanism": "k-rr", **chosen}, categories=sample.categories)
     if agreed.categorical != (sample.categories is not None):
         kind = "categories" if sample.categories is not None else "numbers"
