@@ -18,6 +18,7 @@ from unpoison.cli import estimation_options, plan_options
 from unpoison.cli.app import app
 from unpoison.cli.help_names import NAMES, PLACEHOLDER
 from unpoison.client import Policy
+from unpoison.collector.campaigns.campaign import DEFAULT_MIN_USERS
 from unpoison.datasets import datasets
 from unpoison.engines import engines
 from unpoison.estimate.methods import method_names
@@ -109,6 +110,8 @@ def test_defaults_that_the_help_shows_are_the_librarys() -> None:
     report = {param.name: param for param in COMMANDS["report"].params}
     for name in ("max_epsilon", "lifetime_epsilon"):
         assert report[name].default == getattr(Policy, name)
+    create = {param.name: param for param in COMMANDS["campaign"].commands["create"].params}
+    assert create["min_users"].default == DEFAULT_MIN_USERS
     (mechanism,) = plan_options.MechanismName.__metadata__  # type: ignore[attr-defined]
     assert mechanism.show_default in mechanisms
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 SECRET_VALUE = 31415.926535
+"""A value whose digits are easily found in requests and storage."""
 ATTEMPTS = 6
+"""As in client.js."""
 ALL_ROUTES = ["GET k3v9", "POST tickets", "POST reports"]
 START = """(options) => {
     const sleeps = [];
@@ -25,7 +27,7 @@ START = """(options) => {
         .then(({ report }) => report({ invite: "invite", ...options, sleep }))
         .then((receipt) => ({ ...receipt, sleeps }), show);
 }"""
-ON_LEDGER = """(text) => new Promise((resolve, reject) => {
+ACCESS_LEDGER = """(text) => new Promise((resolve, reject) => {
     const opening = indexedDB.open("unpoison-ledger", 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore("unpoison-ledger");
     opening.onerror = reject;
@@ -99,11 +101,13 @@ def open_page(context: BrowserContext, collector: ScriptedCollector) -> Page:
 
 
 def start(page: Page, **options: Any) -> None:
+    """Begin a report without waiting for its outcome; its sleeps take no time."""
     usual = {"campaign": "k3v9", "value": SECRET_VALUE, "policy": policy()}
     page.evaluate(START, {**usual, **options})
 
 
 def finish(page: Page) -> dict[str, Any]:
+    """Wait for the outcome of the last report that was started on the page."""
     outcome = page.evaluate("() => window.outcome")
     assert isinstance(outcome, dict)
     return outcome
@@ -120,13 +124,13 @@ def policy(**more: Any) -> dict[str, Any]:
 
 
 def ledger_text(page: Page) -> str | None:
-    text = page.evaluate(ON_LEDGER, None)
+    text = page.evaluate(ACCESS_LEDGER, None)
     assert text is None or isinstance(text, str)
     return text
 
 
 def write_ledger(page: Page, text: str) -> None:
-    page.evaluate(ON_LEDGER, text)
+    page.evaluate(ACCESS_LEDGER, text)
 
 
 def ledger(page: Page) -> dict[str, Any]:

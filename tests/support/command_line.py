@@ -1,4 +1,4 @@
-"""The command line as tests call it: in this process, with what it printed."""
+"""The command line as tests call it: run in this process, with its output captured."""
 
 from __future__ import annotations
 
@@ -44,20 +44,23 @@ class Command:
     capsys: pytest.CaptureFixture[str]
 
     def __call__(self, *arguments: object) -> Outcome:
-        """Whatever happens."""
+        """Run a command, whatever its exit code."""
         self.capsys.readouterr()
         code = run([str(word) for word in arguments])
         out, err = self.capsys.readouterr()
         return Outcome(code, out, err)
 
     def done(self, *arguments: object) -> Outcome:
-        """All is well: exit code 0, and nothing on standard error."""
+        """Run a command that succeeds: exit code 0, and nothing on standard error."""
         outcome = self(*arguments)
         assert (outcome.code, outcome.err) == (0, "")
         return outcome
 
     def refused(self, *arguments: object) -> str:
-        """Bad input: exit code 2, one line on standard error, nothing printed, nothing written."""
+        """Run a command that refuses its input, and return the line that it prints.
+
+        Exit code 2, one line on standard error, nothing on standard output, no file changed.
+        """
         before = contents(Path.cwd())
         outcome = self(*arguments)
         assert outcome.code == 2, outcome
