@@ -36,8 +36,8 @@ def few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     With few buckets and nobody attacking, fitting 200 replicates takes nine tenths of an estimate.
     """
-    monkeypatch.setattr("unpoison.filters.joint.evidence.REPLICATES", 10)
-    monkeypatch.setattr("unpoison.filters.joint.evidence.MORE_REPLICATES", 10)
+    monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES", 10)
+    monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES_FEW_BUCKETS", 10)
 
 
 @pytest.fixture
