@@ -130,7 +130,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> type[Attack]:
 
 
 @pytest.mark.parametrize(
-    ("rest", "share", "size", "names"),
+    ("parameters", "share", "size", "names"),
     [
         ("0.1,3,a,b=c", 0.1, 3, ("a", "b=c")),
         ("names=a,b,share=0.1,c", 0.1, 2, ("a", "b", "c")),
@@ -139,19 +139,19 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> type[Attack]:
     ],
 )
 def test_a_variadic_parameter_takes_what_names_no_other(
-    registered: type[Attack], rest: str, share: float, size: int, names: tuple[str, ...]
+    registered: type[Attack], parameters: str, share: float, size: int, names: tuple[str, ...]
 ) -> None:
     expected = registered(share=share, size=size, names=names)  # type: ignore[call-arg]
-    assert parse_attack(f"mixed:{rest}") == expected
+    assert parse_attack(f"mixed:{parameters}") == expected
 
 
-@pytest.mark.parametrize("rest", ["b=c", "0.1,b=c,a", "0.1,3,a,size=4"])
+@pytest.mark.parametrize("parameters", ["b=c", "0.1,b=c,a", "0.1,3,a,size=4"])
 def test_an_unknown_or_repeated_key_before_a_variadic_parameter_is_refused(
-    registered: type[Attack], rest: str
+    registered: type[Attack], parameters: str
 ) -> None:
     message = r"mixed takes share, size, names \(one or more\), each once"
     with pytest.raises(InvalidParameter, match=message):
-        parse_attack(f"mixed:{rest}")
+        parse_attack(f"mixed:{parameters}")
 
 
 # Formulas against Python's own arithmetic

@@ -120,8 +120,8 @@ def test_poison_on_a_range_follows_its_law(attack: RangeAttack, law: Any, mechan
     shares = np.sort(shares_of(attack, target, "L/2", "R"))
     low, high = target.position("L/2"), target.position("R")
     cells = np.clip((target.mechanism.grid() - low) / (high - low), 0, 1)
-    found = np.searchsorted(shares, cells) / len(shares)
-    assert np.abs(found - law.cdf(cells))[:-1].max() < 2.5 / math.sqrt(len(shares))
+    observed = np.searchsorted(shares, cells) / len(shares)
+    assert np.abs(observed - law.cdf(cells))[:-1].max() < 2.5 / math.sqrt(len(shares))
     edges = np.linspace(0, 1, 33)
     np.testing.assert_allclose(
         attack.distribution_function(target, edges), law.cdf(edges), atol=1e-12
@@ -247,15 +247,15 @@ def targets_of(plan: Plan) -> list[Target]:
 def test_attackers_know_how_large_their_budget_is_among_those_of_their_tier() -> None:
     tier = {"epsilon": 0.5, "min_epsilon": 0.25}
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, tiers=[tier])
-    known = [(each.rank, each.groups) for each in targets_of(plan)]
-    assert known == [(0, 3), (1, 3), (2, 3), (0, 2), (1, 2)]
+    ranks = [(target.rank, target.groups) for target in targets_of(plan)]
+    assert ranks == [(0, 3), (1, 3), (2, 3), (0, 2), (1, 2)]
 
 
 def test_groups_of_one_budget_have_one_rank() -> None:
     budgets = [(1.0, 1), (0.5, 2), (0.5, 1), (0.25, 4)]
     groups = [{"epsilon": e, "reports": reports, "share": 0.25} for e, reports in budgets]
     plan = Plan.new(epsilon=1.0, low=0, high=1, groups=groups)
-    assert [each.rank for each in targets_of(plan)] == [0, 1, 1, 2]
+    assert [target.rank for target in targets_of(plan)] == [0, 1, 1, 2]
 
 
 @every_numerical_mechanism
@@ -266,7 +266,7 @@ def test_adaptive_attackers_poison_where_budgets_are_largest(mechanism: str, gro
         poisoned = target.rank < groups
         alone = Uniform("(L+7R)/8", "R") if poisoned else InputManipulation("-1/2")
         sent, expected = (
-            each.poison(target, COUNT, np.random.default_rng(1)) for each in (attack, alone)
+            sender.poison(target, COUNT, np.random.default_rng(1)) for sender in (attack, alone)
         )
         np.testing.assert_array_equal(sent, expected)
 

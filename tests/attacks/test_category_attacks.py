@@ -120,7 +120,7 @@ def test_no_reports_gain_more_for_the_targets_than_the_maximal_gain(mechanism: s
     part = cast(CategoricalMechanism, target.mechanism)
 
     def gain(reports: FloatArray, targets: IntArray) -> float:
-        observed = [float((reports == each).mean()) for each in targets]
+        observed = [float((reports == category).mean()) for category in targets]
         return float(part.decode(np.array(observed)).sum() - DRINK_SHARES[targets].sum())
 
     mine = MaximalGain(2)
@@ -129,7 +129,7 @@ def test_no_reports_gain_more_for_the_targets_than_the_maximal_gain(mechanism: s
     for reports in (RandomReports().poison(target, COUNT, rng), part.perturb(np.ones(COUNT), rng)):
         assert gain(reports, mine.chosen_categories(target)) < best
     for other in itertools.combinations(range(len(DRINKS)), 2):
-        names = tuple(DRINKS[each] for each in other)
+        names = tuple(DRINKS[category] for category in other)
         reports = Targets(names).poison(target, COUNT, rng)
         assert gain(reports, np.array(other)) <= best + 1e-9
 

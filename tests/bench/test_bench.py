@@ -187,11 +187,11 @@ def test_awkward_reports_are_all_valid_and_hit_most_cells(tmp_path: Path) -> Non
 def test_rivals_count_what_we_count(rival: str, tmp_path: Path) -> None:
     module = pytest.importorskip(rival)
     path = engines.write_reports(tmp_path / "reports.parquet", 20_000)
-    found = getattr(engines, f"by_{rival}")(module, path)
-    group, cell, number = (np.asarray(found[name]) for name in ("group", "cell", "number"))
+    rows = getattr(engines, f"by_{rival}")(module, path)
+    group, cell, number = (np.asarray(rows[name]) for name in ("group", "cell", "number"))
     counts = np.zeros((len(engines.PLAN.groups), engines.PLAN.cells), dtype=np.int64)
     counts[group, cell] = number
     ours = summarise_files([path], engines.PLAN)
     assert np.array_equal(counts, ours.counts)
-    totals = np.bincount(group, weights=np.asarray(found["total"]))
-    assert totals == pytest.approx([ours.sum(each) for each in range(len(totals))])
+    totals = np.bincount(group, weights=np.asarray(rows["total"]))
+    assert totals == pytest.approx([ours.sum(group_number) for group_number in range(len(totals))])

@@ -327,7 +327,7 @@ def test_pickup_seconds_of_parquet(folder: Path, kind: str, column: str) -> None
 )
 def test_pickup_seconds_of_csv(folder: Path, column: str, times: list[str]) -> None:
     path = folder / "trips.csv"
-    path.write_text("\n".join([f"VendorID,{column},fare", *(f"1,{each},9.5" for each in times)]))
+    path.write_text("\n".join([f"VendorID,{column},fare", *(f"1,{time},9.5" for time in times)]))
     assert pickup_seconds(path).tolist() == [1265, 43_200, 86_399]
 
 

@@ -61,13 +61,13 @@ def test_a_defence_gives_a_finite_mean_from_a_summary_alone(
     name: str, mechanism: str, attack: str
 ) -> None:
     summary = collection(mechanism, attack).summary
-    found = example(name).estimate(summary, name)
-    assert found.method == name
-    assert math.isfinite(found.mean)
-    assert found.users == pytest.approx(20_000)
-    assert found.reports == summary.reports.sum()
-    assert found.verdict
-    assert found.byzantine.side == "none"
+    answer = example(name).estimate(summary, name)
+    assert answer.method == name
+    assert math.isfinite(answer.mean)
+    assert answer.users == pytest.approx(20_000)
+    assert answer.reports == summary.reports.sum()
+    assert answer.verdict
+    assert answer.byzantine.side == "none"
 
 
 @every_defence
@@ -93,8 +93,8 @@ def test_the_order_of_merging_does_not_change_the_answer(name: str, mechanism: s
 @every_defence
 @every_mechanism
 def test_the_answer_of_a_defence_survives_its_json_form(name: str, mechanism: str) -> None:
-    found = example(name).estimate(collection(mechanism).summary, name)
-    assert Estimate.from_json(found.to_json()) == found
+    answer = example(name).estimate(collection(mechanism).summary, name)
+    assert Estimate.from_json(answer.to_json()) == answer
 
 
 @every_defence
@@ -140,10 +140,10 @@ def test_a_single_report_gives_a_number_or_is_refused(name: str) -> None:
     binner = Binner(plan("piecewise"))
     binner.add_group(0, np.array([0.25]))
     try:
-        found = estimate(binner.summary(), method=name)
+        answer = estimate(binner.summary(), method=name)
     except NotEnoughData:
         return
-    assert math.isfinite(found.mean)
+    assert math.isfinite(answer.mean)
 
 
 @every_defence
@@ -180,12 +180,12 @@ def test_no_more_reports_are_kept_than_there_are(name: str, mechanism: str) -> N
 @every_mechanism
 def test_ostrich_is_unbiased_when_nobody_attacks(mechanism: str) -> None:
     run = collection(mechanism)
-    found = estimate(run.summary, method="ostrich")
+    answer = estimate(run.summary, method="ostrich")
     reports = run.summary.reports
     variances = np.array([part.worst_variance for part in run.summary.plan.group_mechanisms])
     deviation = math.sqrt(reports @ variances) / reports.sum() * run.summary.plan.unit
     grouping = (HIGH - LOW) / math.sqrt(20_000)
-    assert abs(found.mean - run.truth) < 5 * (deviation + grouping)
+    assert abs(answer.mean - run.truth) < 5 * (deviation + grouping)
 
 
 @every_mechanism

@@ -68,8 +68,8 @@ def test_a_boxplot_is_that_of_the_single_reports(mechanism: str, factor: float) 
 @given(counts=some_counts, share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]))
 def test_quantiles_of_counts_are_those_of_numpy(counts: list[int], share: float) -> None:
     values = np.random.default_rng(3).permutation(len(counts)).astype(float)
-    (found,) = quantiles(values, np.array(counts, dtype=float), (share,))
-    assert found == pytest.approx(np.quantile(np.repeat(values, counts), share))
+    (quantile,) = quantiles(values, np.array(counts, dtype=float), (share,))
+    assert quantile == pytest.approx(np.quantile(np.repeat(values, counts), share))
 
 
 # Isolation forest
@@ -140,20 +140,20 @@ def plain_subset_means(values: np.ndarray, size: int, subsets: int) -> np.ndarra
 
 def test_means_of_subsets_are_those_of_a_plain_loop() -> None:
     values, counts = np.array([-2.0, 0.0, 1.0, 5.0]), np.array([40.0, 30.0, 20.0, 10.0])
-    found = SubsetClusters(subsets=4000, rate=0.2).subset_means(values, counts)
+    means = SubsetClusters(subsets=4000, rate=0.2).subset_means(values, counts)
     plain = plain_subset_means(np.repeat(values, counts.astype(int)), 20, 4000)
     error = plain.std() / math.sqrt(len(plain))
-    assert abs(found.mean() - plain.mean()) < 5 * error
-    assert found.std() == pytest.approx(plain.std(), rel=0.08)
-    assert set(np.round(found * 20, 6)) <= set(np.arange(-40.0, 101.0))
+    assert abs(means.mean() - plain.mean()) < 5 * error
+    assert means.std() == pytest.approx(plain.std(), rel=0.08)
+    assert set(np.round(means * 20, 6)) <= set(np.arange(-40.0, 101.0))
 
 
 def test_of_very_many_values_each_is_drawn_by_itself() -> None:
     counts = np.array([3.0, 1.0]) * HYPERGEOMETRIC_LIMIT
-    found = SubsetClusters(subsets=2000, rate=0.1).subset_means(np.array([0.0, 1.0]), counts)
+    means = SubsetClusters(subsets=2000, rate=0.1).subset_means(np.array([0.0, 1.0]), counts)
     deviation = math.sqrt(0.25 * 0.75 * 0.9 / (0.1 * counts.sum()))
-    assert abs(found.mean() - 0.25) < 5 * deviation / math.sqrt(2000)
-    assert found.std() == pytest.approx(deviation, rel=0.08)
+    assert abs(means.mean() - 0.25) < 5 * deviation / math.sqrt(2000)
+    assert means.std() == pytest.approx(deviation, rel=0.08)
 
 
 @settings(max_examples=30, deadline=None)
@@ -166,8 +166,8 @@ def test_the_best_cut_is_found(numbers: list[float]) -> None:
     allowed = [expected_mean(rising, cut) for cut in best or [0]]
     if np.ptp(rising) < 1e-3:
         allowed.append(float(rising.mean()))
-    found = larger_cluster_mean(np.array(numbers))
-    assert min(abs(found - mean) for mean in allowed) < 1e-3
+    cluster_mean = larger_cluster_mean(np.array(numbers))
+    assert min(abs(cluster_mean - mean) for mean in allowed) < 1e-3
 
 
 def expected_mean(rising: np.ndarray, cut: int) -> float:
@@ -207,9 +207,9 @@ def test_coarse_values_have_the_same_mean(counts: list[int], buckets: int) -> No
 
 def test_whole_counts_keep_the_total() -> None:
     counts = np.random.default_rng(1).random(100) * 3
-    whole = whole_counts(counts)
-    assert whole.sum() == round(counts.sum())
-    assert (abs(whole - counts) < 1).all()
+    rounded = whole_counts(counts)
+    assert rounded.sum() == round(counts.sum())
+    assert (abs(rounded - counts) < 1).all()
 
 
 # With EMF
@@ -222,8 +222,8 @@ def analysis_of(summary: Summary) -> MeanAnalysis:
 @pytest.mark.parametrize("mechanism", NUMERICAL)
 def test_where_emf_finds_poison_its_mean_stands(mechanism: str) -> None:
     summary = collection(mechanism).summary
-    found = estimate(summary, method="emf-k-means").mean
-    assert found == pytest.approx(estimate(summary, method="emf").mean, rel=1e-9)
+    mean = estimate(summary, method="emf-k-means").mean
+    assert mean == pytest.approx(estimate(summary, method="emf").mean, rel=1e-9)
 
 
 def test_the_threshold_chooses_the_branch() -> None:
@@ -240,10 +240,10 @@ def test_the_threshold_chooses_the_branch() -> None:
 def test_inputs_are_reconstructed_as_if_nobody_attacked() -> None:
     run = collection(attack="none")
     analysis = analysis_of(run.summary)
-    for group, found in reconstruct_inputs(analysis).items():
-        assert not found.poison.any()
-        assert found.honest.sum() == pytest.approx(1)
-        mean = found.mean_of(analysis.counts[group].buckets.input_values)
+    for group, inputs in reconstruct_inputs(analysis).items():
+        assert not inputs.poison.any()
+        assert inputs.honest.sum() == pytest.approx(1)
+        mean = inputs.mean_of(analysis.counts[group].buckets.input_values)
         assert abs(run.summary.plan.natural(mean) - run.truth) < 0.1
 
 
@@ -264,8 +264,8 @@ def test_tiers_are_mixed_by_their_honest_users() -> None:
     values, budgets = np.repeat([0.2, 0.8], 10_000), np.repeat([1.0, 0.5], 10_000)
     rng = np.random.default_rng(3)
     run = simulate(plan, values, "uniform:C/2,C", 0.2, rng, budgets=budgets)
-    found = estimate(run.summary, method="emf-k-means").mean
-    assert found == pytest.approx(estimate(run.summary, method="emf").mean, rel=1e-9)
+    mean = estimate(run.summary, method="emf-k-means").mean
+    assert mean == pytest.approx(estimate(run.summary, method="emf").mean, rel=1e-9)
 
 
 # Parameters

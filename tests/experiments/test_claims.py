@@ -57,7 +57,7 @@ def verdicts(name: str, world: World, quick: bool = True) -> list[bool]:
 
 def evidence(name: str, world: World) -> str:
     return " ".join(
-        each.evidence for each in experiments[name]().claims(rows_of(name, world), True)
+        claim.evidence for claim in experiments[name]().claims(rows_of(name, world), True)
     )
 
 
@@ -103,16 +103,16 @@ MADE_OF_CELLS = [name for name in experiments if experiments[name]().cells(True)
 
 @pytest.mark.parametrize("name", MADE_OF_CELLS)
 def test_every_claim_of_the_paper_can_be_confirmed(name: str) -> None:
-    found = verdicts(name, as_the_paper_says, quick=name != "fig-kmeans")
-    assert found
-    assert all(found)
+    confirmed = verdicts(name, as_the_paper_says, quick=name != "fig-kmeans")
+    assert confirmed
+    assert all(confirmed)
 
 
 @pytest.mark.parametrize("name", MADE_OF_CELLS)
 def test_every_claim_of_the_paper_can_fail(name: str) -> None:
-    found = verdicts(name, contrary)
-    assert found
-    assert not any(found)
+    confirmed = verdicts(name, contrary)
+    assert confirmed
+    assert not any(confirmed)
 
 
 def test_cells_of_table_1_that_do_not_fit_are_named() -> None:

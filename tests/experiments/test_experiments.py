@@ -63,8 +63,8 @@ def test_a_cell_gives_the_same_rows_every_time() -> None:
 @pytest.mark.slow
 def test_more_methods_and_more_trials_leave_the_collections_as_they_are() -> None:
     more = replace(SMALL, methods=("emf", "ostrich"), trials=3)
-    found = [row for row in means(more) if row[0] == "ostrich"]
-    assert found[:4] == means(SMALL)
+    of_ostrich = [row for row in means(more) if row[0] == "ostrich"]
+    assert of_ostrich[:4] == means(SMALL)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_every_field_of_a_cell_is_in_its_name(changed: dict[str, object]) -> Non
 
 @pytest.mark.slow
 def test_counts_drawn_directly_are_as_good() -> None:
-    drawn = replace(SMALL, users=20_000, fast=True)
-    errors = [abs(row["mean"] - row["truth"]) for row in drawn.run()]
-    single = [abs(row["mean"] - row["truth"]) for row in replace(drawn, fast=False).run()]
+    as_counts = replace(SMALL, users=20_000, fast=True)
+    errors = [abs(row["mean"] - row["truth"]) for row in as_counts.run()]
+    single = [abs(row["mean"] - row["truth"]) for row in replace(as_counts, fast=False).run()]
     assert errors == pytest.approx(single, rel=0.2)
     assert errors != single
 
@@ -123,10 +123,10 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
         run_and_save(cell, folder)
 
     monkeypatch.setattr(runner_module, "_run_and_save", watched)
-    told: list[int] = []
-    table = run_cells([SMALL, *others], tmp_path, workers=1, advance=told.append)
+    progress: list[int] = []
+    table = run_cells([SMALL, *others], tmp_path, workers=1, advance=progress.append)
     assert ran == [others[1]]
-    assert told == [4, 2]
+    assert progress == [4, 2]
     assert table.slice(0, first.num_rows).equals(first)
 
 
@@ -335,8 +335,9 @@ def test_reproduce_writes_rows_tables_and_a_picture(
 ) -> None:
     small = [replace(cell, users=5000) for cell in experiments["fig-frequency"]().cells(True)]
     monkeypatch.setattr(experiments["fig-frequency"], "cells", lambda self, quick: small)
-    asked = ("reproduce", "fig-frequency", "--trials", "1", "--fast", "--workers", "1", "-o", "out")
-    written = unpoison.done(*asked, "--json")
+    options = ("--trials", "1", "--fast", "--workers", "1", "-o", "out")
+    command = ("reproduce", "fig-frequency", *options)
+    written = unpoison.done(*command, "--json")
     paths = written.json["fig-frequency"]
     assert "<h2" in Path(written.json["report"]).read_text()
     rows = pq.read_table(paths["parquet"])
@@ -346,7 +347,7 @@ def test_reproduce_writes_rows_tables_and_a_picture(
     assert "| Ostrich significantly underperforms our schemes |" in tables
     assert Path(paths["png"]).stat().st_size > 10_000
     assert set(rows["fast"].to_pylist()) == {True}
-    again = unpoison.done(*asked)
+    again = unpoison.done(*command)
     assert "emf-star" in again.out
     assert "report.html" in again.out
 

@@ -48,12 +48,12 @@ def test_counts_vary_as_those_of_single_reports_do(name: str) -> None:
     numbers, rng = np.full(len(values), 50), np.random.default_rng(1)
     repeated = np.repeat(values, numbers)
     grid = part.grid()
-    drawn = [int(part.draw_counts(values, numbers, rng)[7]) for _ in range(2000)]
+    counted = [int(part.draw_counts(values, numbers, rng)[7]) for _ in range(2000)]
     single = [
         int(np.histogram(part.perturb(repeated, rng) + (0.5 if part.discrete else 0), grid)[0][7])
         for _ in range(2000)
     ]
-    assert ks_2samp(drawn, single).pvalue > ALMOST_NEVER
+    assert ks_2samp(counted, single).pvalue > ALMOST_NEVER
 
 
 @pytest.mark.parametrize("cells", [2, 3, 5, 8, 37])
@@ -114,8 +114,8 @@ def answers(fast: bool, mechanism: str, trials: int) -> list[Estimate]:
         values = np.random.default_rng(1).beta(2, 5, 1000).round(2)
     attack = "targets:c" if mechanism == "k-rr" else "uniform:C/2,C"
     attack = "uniform:1+b/2,1+b" if mechanism == "square-wave" else attack
-    crowd = Population.of(values) if fast else values
-    runs = [simulate(plan, crowd, attack, 0.2, stream) for stream in rng.spawn(trials)]
+    users = Population.of(values) if fast else values
+    runs = [simulate(plan, users, attack, 0.2, stream) for stream in rng.spawn(trials)]
     return [estimates(run.summary, ["ostrich"])["ostrich"] for run in runs]
 
 
@@ -126,15 +126,15 @@ def test_estimates_are_distributed_alike(mechanism: str) -> None:
     def statistic(answer: Estimate) -> float:
         return answer.frequencies["b"] if answer.frequencies else answer.mean
 
-    drawn = [statistic(answer) for answer in answers(True, mechanism, 80)]
+    counted = [statistic(answer) for answer in answers(True, mechanism, 80)]
     single = [statistic(answer) for answer in answers(False, mechanism, 80)]
-    assert ks_2samp(drawn, single).pvalue > ALMOST_NEVER
+    assert ks_2samp(counted, single).pvalue > ALMOST_NEVER
 
 
 def test_groups_and_roles_are_as_many_as_planned() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    crowd = Population(np.array([0.25, 0.5]), np.array([700, 299]))
-    run = simulate(plan, crowd, "point:C", 0.1, np.random.default_rng(1))
+    population = Population(np.array([0.25, 0.5]), np.array([700, 299]))
+    run = simulate(plan, population, "point:C", 0.1, np.random.default_rng(1))
     assert run.summary.users.tolist() == [333, 333, 333]
     assert run.byzantine_fraction == 100 / 999
     assert 0.25 < run.truth < 0.5
@@ -144,12 +144,12 @@ def test_truth_and_floor_are_those_of_the_honest_users() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
     values = np.random.default_rng(1).beta(2, 5, 3000).round(2)
     one_by_one = simulate(plan, values, "none", 0, np.random.default_rng(1))
-    drawn = simulate(plan, Population.of(values), "none", 0, np.random.default_rng(1))
-    assert drawn.truth == pytest.approx(one_by_one.truth)
-    assert drawn.floor == pytest.approx(one_by_one.floor)
-    assert drawn.cramer_rao == pytest.approx(one_by_one.cramer_rao)
-    assert drawn.honest is not None
-    assert drawn.honest.fractions == pytest.approx(one_by_one.honest.fractions)  # type: ignore[union-attr]
+    as_counts = simulate(plan, Population.of(values), "none", 0, np.random.default_rng(1))
+    assert as_counts.truth == pytest.approx(one_by_one.truth)
+    assert as_counts.floor == pytest.approx(one_by_one.floor)
+    assert as_counts.cramer_rao == pytest.approx(one_by_one.cramer_rao)
+    assert as_counts.honest is not None
+    assert as_counts.honest.fractions == pytest.approx(one_by_one.honest.fractions)  # type: ignore[union-attr]
 
 
 def test_numbers_are_weights_of_the_floor() -> None:
@@ -163,8 +163,8 @@ def test_numbers_are_weights_of_the_floor() -> None:
 
 def test_attackers_of_categories_are_named() -> None:
     plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["a", "b", "c"])
-    crowd = Population(np.array(["a", "b", "c"]), np.array([500, 400, 100]))
-    run = simulate(plan, crowd, "maximal-gain:2", 0.2, np.random.default_rng(1))
+    population = Population(np.array(["a", "b", "c"]), np.array([500, 400, 100]))
+    run = simulate(plan, population, "maximal-gain:2", 0.2, np.random.default_rng(1))
     assert run.poisoned == ("b", "c")
     assert run.frequencies is not None
     assert sum(run.frequencies.values()) == pytest.approx(1)
@@ -172,20 +172,20 @@ def test_attackers_of_categories_are_named() -> None:
 
 def test_a_population_of_many_numbers_keeps_the_mean() -> None:
     values = np.random.default_rng(1).lognormal(size=50_000)
-    crowd = Population.of(values, quanta=64)
-    assert len(crowd.values) <= 64
-    assert crowd.users == 50_000
-    mean = float(crowd.values @ crowd.numbers / crowd.users)
+    population = Population.of(values, quanta=64)
+    assert len(population.values) <= 64
+    assert population.users == 50_000
+    mean = float(population.values @ population.numbers / population.users)
     assert mean == pytest.approx(values.mean())
     width = (values.max() - values.min()) / 64
-    nearest = np.abs(values[:, None] - crowd.values).min(axis=1)
+    nearest = np.abs(values[:, None] - population.values).min(axis=1)
     assert nearest.max() <= width
 
 
 def test_a_population_can_be_resampled_to_any_size() -> None:
-    crowd = Population.of(["x", "y", "y"]).resampled(10**9, np.random.default_rng(1))
-    assert crowd.users == 10**9
-    assert crowd.numbers[1] / crowd.users == pytest.approx(2 / 3, abs=1e-3)
+    population = Population.of(["x", "y", "y"]).resampled(10**9, np.random.default_rng(1))
+    assert population.users == 10**9
+    assert population.numbers[1] / population.users == pytest.approx(2 / 3, abs=1e-3)
 
 
 @pytest.mark.parametrize("numbers", [[1], [0, 0], [-1, 2]])
@@ -195,11 +195,11 @@ def test_a_population_needs_counts(numbers: list[int]) -> None:
 
 
 def test_what_cannot_be_drawn_as_counts_is_refused() -> None:
-    crowd = Population.of([0.1, 0.2, 0.3])
+    population = Population.of([0.1, 0.2, 0.3])
     baseline = Plan.new(protocol="baseline", low=0, high=1)
     tiered = Plan.new(low=0, high=1, tiers=[{"epsilon": 0.5}])
     for plan in (baseline, tiered):
         with pytest.raises(InvalidParameter, match="dap plan without tiers"):
-            simulate(plan, crowd)
+            simulate(plan, population)
     with pytest.raises(InvalidParameter, match="budgets"):
-        simulate(Plan.new(low=0, high=1), crowd, budgets=[1.0])
+        simulate(Plan.new(low=0, high=1), population, budgets=[1.0])

@@ -44,20 +44,29 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("epsilon", [0.0002, 0.1, 0.3, 1.0, 16.0])
 def test_candidates_are_few_valid_plans_of_different_shares(epsilon: float) -> None:
-    found = candidates(epsilon, **NUMBERS)
-    assert 2 <= len(found) <= 16
-    assert len({each.label for each in found}) == len({each.plan for each in found}) == len(found)
-    for each in found:
-        assert len(each.plan.groups) >= 2
-        assert each.plan.groups[0].epsilon == epsilon
-        assert Plan.from_json(each.plan.to_json()) == each.plan
+    plans = candidates(epsilon, **NUMBERS)
+    assert 2 <= len(plans) <= 16
+    assert (
+        len({candidate.label for candidate in plans})
+        == len({candidate.plan for candidate in plans})
+        == len(plans)
+    )
+    for candidate in plans:
+        assert len(candidate.plan.groups) >= 2
+        assert candidate.plan.groups[0].epsilon == epsilon
+        assert Plan.from_json(candidate.plan.to_json()) == candidate.plan
 
 
 def test_designs_share_users_out_as_their_names_say() -> None:
-    found = {each.design: each.plan.groups for each in candidates(1.0, 0.125, **NUMBERS)[-3:]}
-    assert [group.share for group in found["equal users"]] == [0.25] * 4
-    assert np.allclose([group.share for group in found["half first"]], [1 / 2, *[1 / 6] * 3])
-    reports = [group.share * group.reports for group in found["equal reports"]]
+    groups_by_design = {
+        candidate.design: candidate.plan.groups
+        for candidate in candidates(1.0, 0.125, **NUMBERS)[-3:]
+    }
+    assert [group.share for group in groups_by_design["equal users"]] == [0.25] * 4
+    assert np.allclose(
+        [group.share for group in groups_by_design["half first"]], [1 / 2, *[1 / 6] * 3]
+    )
+    reports = [group.share * group.reports for group in groups_by_design["equal reports"]]
     assert np.allclose(reports, reports[0])
 
 
@@ -70,9 +79,11 @@ def test_there_must_be_groups_to_compare() -> None:
 def test_reference_users_are_as_their_shape_says(shape: str) -> None:
     a, b = SHAPES[shape]
     plan = Plan.new(epsilon=1.0, **NUMBERS)
-    crowd = Reference(shape, 12_345).population(plan)
-    assert crowd.users == 12_345
-    assert np.average(crowd.values, weights=crowd.numbers) == pytest.approx(10 * a / (a + b), 0.01)
+    population = Reference(shape, 12_345).population(plan)
+    assert population.users == 12_345
+    assert np.average(population.values, weights=population.numbers) == pytest.approx(
+        10 * a / (a + b), 0.01
+    )
 
 
 def test_the_price_is_one_where_nobody_pays() -> None:
@@ -110,9 +121,9 @@ def test_without_noise_attackers_are_never_noticed() -> None:
 def test_utilities_are_those_of_the_paper_in_natural_units() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=1.0, **NUMBERS)
     C = plan.group_mechanisms[0].output_high
-    found = utilities(plan, 0.2)
-    assert found.most == pytest.approx(5 * utility_max(0.2, 0.8, C, 4 / 7 - 1), 0.001)
-    assert found.cost == pytest.approx(5 * 0.2 * 0.3 * C)
+    shifts = utilities(plan, 0.2)
+    assert shifts.most == pytest.approx(5 * utility_max(0.2, 0.8, C, 4 / 7 - 1), 0.001)
+    assert shifts.cost == pytest.approx(5 * 0.2 * 0.3 * C)
 
 
 def lines() -> tuple[Prediction, ...]:
@@ -130,15 +141,15 @@ def lines() -> tuple[Prediction, ...]:
     ("target", "place", "met"), [(None, 1, True), (0.5, 0, True), (0.205, 2, True), (0.1, 1, False)]
 )
 def test_the_cheapest_plan_that_is_good_enough(target: float | None, place: int, met: bool) -> None:
-    found = Comparison(lines(), SETTING, target)
-    assert found.recommended is found.lines[place]
-    assert found.met is met
+    comparison = Comparison(lines(), SETTING, target)
+    assert comparison.recommended is comparison.lines[place]
+    assert comparison.met is met
 
 
 def test_an_error_with_nobody_attacking_can_miss_the_target_too() -> None:
     cheap, *others = lines()
-    found = Comparison((replace(cheap, quiet_error=0.6), *others), SETTING, 0.5)
-    assert found.recommended is found.lines[1]
+    comparison = Comparison((replace(cheap, quiet_error=0.6), *others), SETTING, 0.5)
+    assert comparison.recommended is comparison.lines[1]
 
 
 def test_more_users_have_smaller_errors_and_meet_the_target() -> None:
@@ -165,19 +176,19 @@ def test_numbers_are_predicted_in_their_own_units() -> None:
 
 def test_expected_errors_are_about_those_that_are_seen() -> None:
     plan = candidates(4.0, 2.0, mechanism="square-wave", low=0, high=1)[0]
-    found = predict(plan, Setting(5000, tolerate=0.1))
-    assert 0.5 < found.seen_error / found.error < 2
-    assert 0 < found.quiet_error < found.error < found.blind_spot
+    prediction = predict(plan, Setting(5000, tolerate=0.1))
+    assert 0.5 < prediction.seen_error / prediction.error < 2
+    assert 0 < prediction.quiet_error < prediction.error < prediction.blind_spot
 
 
 def test_the_plan_that_is_recommended_is_written_and_works(unpoison: Command) -> None:
-    found = unpoison.done(
+    facts = unpoison.done(
         *ON_DRINKS, "--users", "2e4", "--json", "-o", "plan.json", "--plot", "plans.png"
     ).json
     assert Path("plans.png").stat().st_size > 1000
-    assert Plan.load("plan.json").to_dict() == found["plan"]
-    chosen = found["candidates"][found["recommended"]]
-    assert chosen["groups"] == found["plan"]["groups"]
+    assert Plan.load("plan.json").to_dict() == facts["plan"]
+    chosen = facts["candidates"][facts["recommended"]]
+    assert chosen["groups"] == facts["plan"]["groups"]
     write_table("values.csv", {"drink": DRINKS * 400})
     unpoison.done("perturb", "values.csv", "-c", "drink", "-p", "plan.json", "-o", "r.csv")
     unpoison.done("summarise", "r.csv", "-p", "plan.json", "-o", "s.bin")
@@ -186,9 +197,9 @@ def test_the_plan_that_is_recommended_is_written_and_works(unpoison: Command) ->
 
 
 def test_the_same_options_give_the_same_plan(unpoison: Command) -> None:
-    asked = (*ON_DRINKS, "--users", "1e5", "--tolerate", "1/10", "--json")
+    command = (*ON_DRINKS, "--users", "1e5", "--tolerate", "1/10", "--json")
     plain, same, other = (
-        unpoison.done(*asked, *seed).json for seed in ((), ("--seed", 0), ("--seed", 1))
+        unpoison.done(*command, *seed).json for seed in ((), ("--seed", 0), ("--seed", 1))
     )
     assert plain == same != other
 
@@ -211,11 +222,11 @@ def test_the_table_of_numbers_tells_what_attackers_could_do(unpoison: Command) -
 
 
 def test_a_target_that_is_missed(unpoison: Command) -> None:
-    asked = (*ON_DRINKS, "--users", 2000, "--tolerate", "1/10", "--target-error")
-    text = unpoison.done(*asked, "0.005").out
+    command = (*ON_DRINKS, "--users", 2000, "--tolerate", "1/10", "--target-error")
+    text = unpoison.done(*command, "0.005").out
     assert "No plan meets the target 0.005. This one misses it by" in text
     assert "users would do." in text
-    assert "with an error of at most 0.5." in unpoison.done(*asked, "0.5").out
+    assert "with an error of at most 0.5." in unpoison.done(*command, "0.5").out
 
 
 @pytest.mark.parametrize(

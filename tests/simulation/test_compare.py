@@ -38,19 +38,19 @@ def test_the_oracle_estimates_from_honest_reports_alone() -> None:
     assert run.honest_summary.reports.sum() == pytest.approx(
         honest * run.summary.reports.sum(), rel=0.01
     )
-    found = oracle_estimate(run)
-    assert found.method == "oracle"
-    assert abs(found.mean - run.truth) < 6 * run.floor**0.5
+    answer = oracle_estimate(run)
+    assert answer.method == "oracle"
+    assert abs(answer.mean - run.truth) < 6 * run.floor**0.5
     assert abs(estimate(run.summary, method="ostrich").mean - run.truth) > 60 * run.floor**0.5
 
 
 def test_the_oracle_of_categories_has_frequencies() -> None:
     plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["a", "b", "c"])
-    crowd = Population(np.array(["a", "b", "c"]), np.array([50_000, 30_000, 20_000]))
-    run = simulate(plan, crowd, "targets:c", 0.3, np.random.default_rng(1))
-    found = oracle_estimate(run).frequencies
-    assert found is not None
-    assert found["a"] == pytest.approx(0.5, abs=0.03)
+    population = Population(np.array(["a", "b", "c"]), np.array([50_000, 30_000, 20_000]))
+    run = simulate(plan, population, "targets:c", 0.3, np.random.default_rng(1))
+    frequencies = oracle_estimate(run).frequencies
+    assert frequencies is not None
+    assert frequencies["a"] == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.slow
@@ -75,18 +75,18 @@ def test_methods_give_the_same_together_and_one_by_one() -> None:
         for shared in (True, False)
     ]
     together, alone = ([(row.method, row.collection, row.mean) for row in rows] for rows in both)
-    assert [each[:2] for each in together] == [each[:2] for each in alone]
-    assert [each[2] for each in together] == pytest.approx([each[2] for each in alone])
+    assert [row[:2] for row in together] == [row[:2] for row in alone]
+    assert [row[2] for row in together] == pytest.approx([row[2] for row in alone])
 
 
 def test_a_defence_may_have_parameters_in_its_name() -> None:
     summary = poisoned().summary
     assert find_method("trimming:side=left,share=0.25").defence == Trimming("left", 0.25)  # type: ignore[attr-defined]
     name = find_method("trimming: side=left, share=0.25").name
-    found = estimates(summary, [name, "trimming"])
-    assert found[name].mean == estimate(summary, method="trimming", side="left", share=0.25).mean
-    assert found[name].mean != found["trimming"].mean
-    assert estimate(summary, method=name).mean == found[name].mean
+    answers = estimates(summary, [name, "trimming"])
+    assert answers[name].mean == estimate(summary, method="trimming", side="left", share=0.25).mean
+    assert answers[name].mean != answers["trimming"].mean
+    assert estimate(summary, method=name).mean == answers[name].mean
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
     available = [name for name in defences if defences[name].available()]
     assert grouped == ["oracle", "joint", *SCHEMES, *available]
     assert Path("all.png").stat().st_size > 5000
-    errors = {each["method"]: each["mse_over_floor"] for each in facts["methods"]}
+    errors = {line["method"]: line["mse_over_floor"] for line in facts["methods"]}
     assert errors["oracle"] < errors["ostrich"]
 
 
 def test_compare_of_categories_leaves_out_what_needs_numbers(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", "-d", "covid-19", *RUN, "--json").json
-    names = {each["method"] for each in facts["methods"]}
+    names = {line["method"] for line in facts["methods"]}
     assert names == {"oracle", "ostrich", "joint", *SCHEMES}
 
 

@@ -138,9 +138,9 @@ def test_chunks_do_not_change_the_collection(
         rng = np.random.default_rng(2)
         return simulate(plan(mechanism=mechanism), values(2000), attack, 0.25, rng)
 
-    whole = collected()
+    in_one_chunk = collected()
     monkeypatch.setattr("unpoison.simulation.users.USERS_AT_ONCE", 37)
-    assert collected().summary == whole.summary
+    assert collected().summary == in_one_chunk.summary
 
 
 def test_values_are_left_as_they_were() -> None:

@@ -69,7 +69,7 @@ def test_the_reduction_does_not_depend_on_the_order_of_the_attackers(
 ) -> None:
     shuffled = data.draw(st.permutations(eighths))
     mean = mean_eighths / 8
-    one, other = (reduce_to_biased(np.array(each) / 8, mean) for each in (eighths, shuffled))
+    one, other = (reduce_to_biased(np.array(poison) / 8, mean) for poison in (eighths, shuffled))
     np.testing.assert_array_equal(one, other)
 
 
@@ -136,10 +136,10 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
         evasion_cost(1, 3, C, share, 0.0)
 
 
-@pytest.mark.parametrize("crowd", [(-1, 3), (1, -3), (0, 0)])
-def test_numbers_of_users_that_are_none_are_refused(crowd: tuple[int, int]) -> None:
+@pytest.mark.parametrize("numbers", [(-1, 3), (1, -3), (0, 0)])
+def test_numbers_of_users_that_are_none_are_refused(numbers: tuple[int, int]) -> None:
     with pytest.raises(InvalidParameter, match="must be numbers of users"):
-        utility_max(*crowd, C=C, mean=0.0)
+        utility_max(*numbers, C=C, mean=0.0)
 
 
 # Theorem 6: the least variance of a combination
@@ -152,8 +152,8 @@ def worst_piecewise_variance(epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.0625, 0.5, 1.0, 2.0, 4.0])
 def test_the_variance_that_sets_the_weights_is_the_worst_case_of_the_paper(epsilon: float) -> None:
-    found = make("piecewise", epsilon).worst_variance
-    assert found == pytest.approx(worst_piecewise_variance(epsilon), rel=1e-9)
+    variance = make("piecewise", epsilon).worst_variance
+    assert variance == pytest.approx(worst_piecewise_variance(epsilon), rel=1e-9)
 
 
 def test_a_numerical_optimiser_finds_the_least_variance() -> None:
@@ -165,16 +165,16 @@ def test_a_numerical_optimiser_finds_the_least_variance() -> None:
     def excess(weights: Vector) -> float:
         return combined_variance(weights, reports, variances) / least
 
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         excess,
         np.full(4, 0.25),
         method="SLSQP",
         constraints=optimize.LinearConstraint(np.ones((1, 4)), 1.0, 1.0),
         tol=1e-14,
     )
-    assert found.fun == pytest.approx(1, rel=1e-6)
+    assert optimum.fun == pytest.approx(1, rel=1e-6)
     weights = group_weights("optimal", reports, reports, variances)
-    np.testing.assert_allclose(found.x, weights, atol=1e-4)
+    np.testing.assert_allclose(optimum.x, weights, atol=1e-4)
 
 
 @settings(deadline=None)
