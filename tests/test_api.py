@@ -1,3 +1,5 @@
+"""The public functions and exports of the package."""
+
 from __future__ import annotations
 
 import inspect

@@ -1,4 +1,4 @@
-"""The documentation keeps up: what is not written down fails here, and what is written runs."""
+"""The documentation is complete, its links resolve, and what it shows runs."""
 
 from __future__ import annotations
 

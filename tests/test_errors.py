@@ -1,4 +1,4 @@
-"""One tree of errors, each of which says what, why and what came instead."""
+"""The error tree: each error names the parameter, the rule and the value received."""
 
 from __future__ import annotations
 

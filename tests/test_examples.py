@@ -1,4 +1,4 @@
-"""Whatever is public shows what it is for: its docstring has an example, which runs as a test."""
+"""Every public function and class has an example in its docstring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks: what they compare is the same thing, and a wrong answer is shown as missed."""
+"""Benchmarks: what they compare computes the same thing, and wrong answers are reported."""
 
 from __future__ import annotations
 

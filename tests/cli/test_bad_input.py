@@ -1,4 +1,4 @@
-"""Whatever a user can get wrong: one line, exit code 2, and nothing half-written."""
+"""Bad input to every command: one line on stderr, exit code 2, no partial output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: operators with their token, readers where all may read, and nobody else."""
+"""Access: what operators, readers of a public collector and everybody else may do."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_there_are_routes_for_operators() -> None:
 
 @unchanged
 @routes
-def test_an_operator_has_the_token(
+def test_operator_routes_refuse_anything_but_the_token(
     server: InProcessCollector, campaign: RunningCampaign, route: Route
 ) -> None:
     basic = base64.b64encode(f"operator:{server.token}".encode()).decode()
@@ -133,7 +133,9 @@ def test_an_operator_has_the_token(
 
 
 @routes
-def test_with_the_token_there_is_no_such_refusal(server: InProcessCollector, route: Route) -> None:
+def test_an_operator_with_the_token_is_not_refused(
+    server: InProcessCollector, route: Route
+) -> None:
     reply = ask(server.create_campaign(min_users=1000), route, token=server.token)
     assert reply.status not in (401, 403, 404, 422), reply
 
@@ -201,7 +203,9 @@ def test_a_token_is_compared_with_every_hash_whichever_it_is(
 
 
 @pytest.mark.server
-def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
+def test_a_token_sent_over_http_is_compared_with_every_hash(
+    tmp_path: Path, compared: list[Pair]
+) -> None:
     settings = {"operator_token": secrets.token_hex(32), **NO_RATE_LIMITS}
     with in_process_collector(tmp_path, **settings) as server:
         with server.collector.database.writing() as connection:
@@ -216,7 +220,7 @@ def test_so_it_is_over_http(tmp_path: Path, compared: list[Pair]) -> None:
             assert sorted(other for _, other in compared) == sorted(map(hashed, known))
 
 
-def test_tickets_and_their_devices_are_compared_so_too(
+def test_tickets_and_devices_are_compared_in_constant_time(
     campaign: RunningCampaign, compared: list[Pair]
 ) -> None:
     device = campaign.enrol_device()

@@ -1,4 +1,4 @@
-"""What browsers are told: which pages may ask, what a page may load, and no cookies."""
+"""Headers for browsers: cross-origin access, content security policy, no cookies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of a running collector: bounded in cost, one for each question, none missing."""
+"""Estimates of a running collector: bounded in cost, cached by question, up to date."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def made(server: InProcessCollector) -> float:
     return float(found.split()[1])
 
 
-def test_one_question_has_one_answer_however_it_is_spelt(server: InProcessCollector) -> None:
+def test_spellings_of_one_question_share_one_estimate(server: InProcessCollector) -> None:
     campaign = reported(server, 60)
     first = ask(server, campaign)
     before = made(server)
@@ -64,7 +64,7 @@ def test_one_question_has_one_answer_however_it_is_spelt(server: InProcessCollec
     assert made(server) == before + 1
 
 
-def test_whoever_may_only_read_has_no_say_in_the_cost(server: InProcessCollector) -> None:
+def test_readers_cannot_choose_expensive_methods(server: InProcessCollector) -> None:
     campaign = reported(server, 60)
     assert ask(server, campaign, f"?method={ENDLESS}").code == "unauthorized"
     assert ask(server, campaign, "?method=trimming:share=0.25", server.token).status == 200
@@ -101,7 +101,7 @@ def test_the_last_reports_are_in_the_last_estimate_even_of_a_closed_campaign(
     eventually(lambda: [each["users"] for each in campaign.status()["estimates"]] == [60, 80])
 
 
-def test_a_campaign_without_news_gets_no_new_line(
+def test_a_campaign_without_new_reports_gets_no_new_estimate(
     server: InProcessCollector, tmp_path: Path
 ) -> None:
     campaign = reported(server, 60)

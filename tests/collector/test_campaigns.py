@@ -1,4 +1,4 @@
-"""Campaigns of a running collector: their states, their counts, their estimates, their export."""
+"""Campaigns of a running collector: states, counts, estimates and export."""
 
 from __future__ import annotations
 

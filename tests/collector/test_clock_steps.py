@@ -1,4 +1,4 @@
-"""The wall clock is set back and forward under a running collector, which must not care."""
+"""Steps of the wall clock, back and forward, under a running collector."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_campaign_that_has_reached_its_end_stays_closed(server: InProcessColle
 
 
 @pytest.mark.parametrize("step", [-400 * DAY, 400 * DAY])
-def test_limits_do_not_look_at_the_wall_clock(server: InProcessCollector, step: int) -> None:
+def test_rate_limits_ignore_the_wall_clock(server: InProcessCollector, step: int) -> None:
     campaign = server.create_campaign()
 
     def guess() -> int:

@@ -167,7 +167,7 @@ def test_postgresql_crashes_under_load_and_comes_back(
         assert len(fleet.assert_stored(database).cells) == len(fleet.devices)
 
 
-def test_nobody_notices_that_postgresql_was_restarted_in_between(
+def test_a_restart_of_postgresql_between_requests_is_not_noticed(
     postgres: Cluster, tmp_path: Path
 ) -> None:
     keys = str(tmp_path / "tickets.keys")
@@ -183,7 +183,7 @@ def test_nobody_notices_that_postgresql_was_restarted_in_between(
             assert campaign.submit(device.body()).status == 200
 
 
-def test_a_lock_that_nobody_gives_back_is_not_waited_for_for_ever(
+def test_a_lock_of_a_lost_client_is_released_after_a_time_out(
     postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "LOCK_SECONDS", 0.3)
@@ -214,7 +214,7 @@ def locked(server: InProcessCollector) -> Iterator[None]:
 
 
 @pytest.mark.server
-def test_sqlite_is_locked_for_too_long_and_let_go(
+def test_requests_are_refused_while_sqlite_is_locked_and_taken_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "BUSY_SECONDS", 0.2)
@@ -234,7 +234,7 @@ def test_sqlite_is_locked_for_too_long_and_let_go(
 
 
 @pytest.mark.server
-def test_sqlite_is_locked_for_a_moment_and_nobody_notices(tmp_path: Path) -> None:
+def test_a_short_lock_of_sqlite_only_delays_requests(tmp_path: Path) -> None:
     with in_process_collector(tmp_path) as server, ThreadPoolExecutor(1) as thread:
         campaign = server.create_campaign()
         device = campaign.enrol_device()

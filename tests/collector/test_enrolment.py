@@ -1,4 +1,4 @@
-"""Enrolment: one ticket a device, one device an invite, and groups that nobody can foresee."""
+"""Enrolment: one ticket per device, one device per invite, balanced random groups."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None
         assert abs(found[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
 
 
-def test_nobody_can_foresee_a_group(server: InProcessCollector) -> None:
+def test_groups_are_drawn_at_random_for_each_campaign_and_block(server: InProcessCollector) -> None:
     """Two campaigns of one plan go different ways, and so do the blocks of each."""
     sequences = []
     for _ in range(2):
@@ -298,7 +298,7 @@ def test_nobody_can_foresee_a_group(server: InProcessCollector) -> None:
     assert sequences[0] != sequences[1]
 
 
-def test_the_secret_of_the_groups_is_told_to_nobody(server: InProcessCollector) -> None:
+def test_the_assignment_secret_is_never_sent(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
     device = campaign.enrol_device()
     with server.collector.database.reading() as connection:

@@ -1,4 +1,4 @@
-"""A database that neither answers nor refuses: devices are told, and all goes on afterwards."""
+"""A database that hangs: devices are told to come back, and service resumes afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL, HTML and templates in every text that can be sent: kept as they are, and never obeyed."""
+"""SQL, HTML and template syntax in every text field is stored verbatim and never executed."""
 
 from __future__ import annotations
 

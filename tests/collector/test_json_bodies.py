@@ -1,4 +1,4 @@
-"""Bodies of another kind, of no JSON, or of JSON that says something else: nothing is counted."""
+"""Bodies of another media type, invalid JSON and ambiguous JSON are refused, uncounted."""
 
 from __future__ import annotations
 

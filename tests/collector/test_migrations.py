@@ -1,4 +1,4 @@
-"""A database of an earlier version is brought up to date on start, and nothing in it is lost."""
+"""Databases of earlier versions are migrated at the start, without losing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: a campaign is made, devices report, and the estimate changes."""
+"""The operator's page in Chromium, from creating a campaign to a changed estimate."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_everything_can_be_done_with_the_keyboard(seen: Seen, server: InProcessC
     page.wait_for_selector("#campaign-state[data-state=open]")
 
 
-def test_a_page_about_nothing_says_so(seen: Seen, server: InProcessCollector) -> None:
+def test_the_page_of_an_unknown_campaign_says_so(seen: Seen, server: InProcessCollector) -> None:
     answer = seen.page.goto(f"{server.url}/campaigns/000000000000")
     assert answer is not None
     assert answer.status == 404

@@ -1,4 +1,4 @@
-"""Paths and methods that lead nowhere: out of the static files, to odd names, by other verbs."""
+"""Unknown paths, path traversal and wrong methods."""
 
 from __future__ import annotations
 

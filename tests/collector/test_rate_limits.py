@@ -76,13 +76,13 @@ def test_an_address_enrols_so_many_devices_in_open_campaigns(server: InProcessCo
     assert stored_counts(campaign).enrolled == 3
 
 
-def test_an_invite_is_worth_more_than_an_address(server: InProcessCollector) -> None:
+def test_enrolments_with_invites_are_not_limited_by_address(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
     for _ in range(5):
         assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
 
 
-def test_a_network_of_ipv6_is_one_address(server: InProcessCollector) -> None:
+def test_an_ipv6_network_counts_as_one_address(server: InProcessCollector) -> None:
     campaign = server.create_campaign(access="open")
     for last in ("1", "2", "ffff:ffff:ffff:ffff"):
         mine = f"2001:db8:0:1:{last}" if ":" in last else f"2001:db8:0:1::{last}"
@@ -92,7 +92,7 @@ def test_a_network_of_ipv6_is_one_address(server: InProcessCollector) -> None:
     assert enrol(campaign, "2001:db8:0:2::1").status == 200
 
 
-def test_an_ipv4_address_written_as_ipv6_is_still_itself(server: InProcessCollector) -> None:
+def test_an_ipv4_address_mapped_to_ipv6_is_the_same_address(server: InProcessCollector) -> None:
     campaign = server.create_campaign(access="open")
     for address in ("192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"):
         assert enrol(campaign, address).status == 200
@@ -100,7 +100,7 @@ def test_an_ipv4_address_written_as_ipv6_is_still_itself(server: InProcessCollec
     assert enrol(campaign, "::ffff:192.0.2.2").status == 200
 
 
-def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(
+def test_only_the_address_that_the_proxy_saw_counts(
     server: InProcessCollector,
 ) -> None:
     campaign = server.create_campaign(access="open")
@@ -110,7 +110,7 @@ def test_whoever_lies_to_the_proxy_is_counted_as_who_the_proxy_saw(
 
 
 @pytest.mark.server
-def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
+def test_without_a_trusted_proxy_forwarded_addresses_are_ignored(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, enrolments_per_hour=2) as server:
         server.clock.stopped_at = START
         campaign = server.create_campaign(access="open")
@@ -120,7 +120,9 @@ def test_without_a_trusted_proxy_nobody_says_who_asks(tmp_path: Path) -> None:
         assert stored_counts(campaign).enrolled == 2
 
 
-def test_time_forgives_and_the_wall_clock_does_not(server: InProcessCollector) -> None:
+def test_limits_refill_by_the_steady_clock_and_not_by_the_wall_clock(
+    server: InProcessCollector,
+) -> None:
     campaign = server.create_campaign(access="open")
     for _ in range(3):
         assert enrol(campaign, "192.0.2.1").status == 200
@@ -133,7 +135,7 @@ def test_time_forgives_and_the_wall_clock_does_not(server: InProcessCollector) -
     assert [enrol(campaign, "192.0.2.1").status for _ in range(4)] == [200, 200, 200, 429]
 
 
-def test_a_bucket_fills_steadily_and_not_beyond_its_brim() -> None:
+def test_a_bucket_refills_steadily_up_to_its_size() -> None:
     clock = HandClock()
     limit = limits.RateLimit(most=4, seconds=60, clock=clock)
     for _ in range(4):
@@ -151,7 +153,7 @@ def test_a_bucket_fills_steadily_and_not_beyond_its_brim() -> None:
     assert limit.wait("192.0.2.1") > 0
 
 
-def test_many_addresses_take_no_more_than_so_much_memory(
+def test_the_number_of_remembered_addresses_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "MOST_ADDRESSES", 100)
@@ -179,7 +181,7 @@ GUESSES: dict[Guess, tuple[int, str]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_whoever_guesses_at_speed_must_wait(server: InProcessCollector, guess: Guess) -> None:
+def test_fast_guessing_is_rate_limited(server: InProcessCollector, guess: Guess) -> None:
     campaign = server.create_campaign()
     campaign.invite()
     with assert_nothing_counted(campaign):
@@ -189,7 +191,9 @@ def test_whoever_guesses_at_speed_must_wait(server: InProcessCollector, guess: G
             waits(guess(campaign), 10)
 
 
-def test_whoever_has_a_good_invite_waits_too_and_recovers(server: InProcessCollector) -> None:
+def test_a_valid_invite_from_a_limited_address_waits_and_is_then_taken(
+    server: InProcessCollector,
+) -> None:
     campaign = server.create_campaign()
     invite = campaign.invite()
     for _ in range(6):
@@ -200,7 +204,9 @@ def test_whoever_has_a_good_invite_waits_too_and_recovers(server: InProcessColle
     assert enrol(campaign, "192.0.2.1", invite=invite).status == 200
 
 
-def test_nobody_can_lock_the_operator_out(server: InProcessCollector) -> None:
+def test_guesses_from_the_operators_address_do_not_lock_the_operator_out(
+    server: InProcessCollector,
+) -> None:
     """Whoever shares the operator's address guesses in vain, and in nobody's way."""
     campaign, mine = server.create_campaign(), {"X-Forwarded-For": "192.0.2.1"}
     for _ in range(10):
@@ -211,7 +217,7 @@ def test_nobody_can_lock_the_operator_out(server: InProcessCollector) -> None:
     assert enrol(campaign, "192.0.2.1", invite=campaign.invite()).status == 200
 
 
-def test_guessing_costs_as_much_as_it_did_before(server: InProcessCollector) -> None:
+def test_refused_guesses_neither_extend_nor_shorten_the_wait(server: InProcessCollector) -> None:
     """Those who wait in vain wait no longer for it, and get one guess for each ten seconds."""
     campaign = server.create_campaign()
     for _ in range(6):
@@ -224,7 +230,7 @@ def test_guessing_costs_as_much_as_it_did_before(server: InProcessCollector) -> 
         waits(guess_invite(campaign), 10)
 
 
-def test_tickets_are_no_guesses_and_wait_for_none(server: InProcessCollector) -> None:
+def test_wrong_tickets_are_not_rate_limited(server: InProcessCollector) -> None:
     """They cannot be guessed, and a gateway may bring many that are no longer valid."""
     campaign = server.create_campaign()
     device, mine = campaign.enrol_device(), {"X-Forwarded-For": "192.0.2.1"}
@@ -239,7 +245,7 @@ def test_tickets_are_no_guesses_and_wait_for_none(server: InProcessCollector) ->
     assert stored_counts(campaign).submissions == 1
 
 
-def test_others_do_not_wait_for_a_guesser(server: InProcessCollector) -> None:
+def test_a_limited_address_does_not_slow_others(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
     for _ in range(8):
         guess_invite(campaign)
@@ -247,7 +253,7 @@ def test_others_do_not_wait_for_a_guesser(server: InProcessCollector) -> None:
     assert server.request("GET", "/v1/campaigns", token=server.token).status == 200
 
 
-def test_to_be_right_is_no_guess(server: InProcessCollector) -> None:
+def test_valid_invites_do_not_count_as_guesses(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
     for _ in range(10):
         device = campaign.enrol_device()

@@ -149,7 +149,7 @@ def test_slow_senders_do_not_slow_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [100_000, 200_000, 10 * MEGABYTE])
-def test_a_head_has_a_size(server: InProcessCollector, size: int) -> None:
+def test_a_head_that_is_too_large_is_cut_off(server: InProcessCollector, size: int) -> None:
     long = "a" * size
     many = ["X: a"] * (size // 4)
     for head in (
@@ -166,7 +166,7 @@ def test_a_head_has_a_size(server: InProcessCollector, size: int) -> None:
     assert server.request("GET", "/healthz").status == 200
 
 
-def test_a_head_of_some_size_is_fine(server: InProcessCollector) -> None:
+def test_a_head_of_moderate_size_is_accepted(server: InProcessCollector) -> None:
     many = {f"X-{number}": "a" * 50 for number in range(500)}
     assert server.request("GET", "/healthz", headers=many).status == 200
 
@@ -176,7 +176,7 @@ def test_a_head_of_some_size_is_fine(server: InProcessCollector) -> None:
     [b"1\r\n \r\n0\r\nX: ", b"1\r\n \r\n0\r\n", b"1;", b"1;x=", b"00000000"],
     ids=["trailer", "trailers", "extension", "extension value", "zeros"],
 )
-def test_what_is_around_a_body_has_a_size_too(
+def test_trailers_and_chunk_extensions_that_are_too_large_are_cut_off(
     server: InProcessCollector, campaign: RunningCampaign, begun: bytes
 ) -> None:
     endless = b"X: a\r\n" if begun.endswith(b"\n") else b"0" if begun.endswith(b"0") else b"a"
@@ -232,7 +232,7 @@ GARBAGE = (
 
 
 @pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
-def test_what_is_no_http_is_told_so(server: InProcessCollector, data: bytes) -> None:
+def test_bytes_that_are_no_http_are_refused(server: InProcessCollector, data: bytes) -> None:
     reply = parsed(exchange(server, data))
     assert_refused(reply, 400, "invalid-request")
     assert reply.headers["connection"] == "close"
@@ -271,7 +271,7 @@ def test_a_pipelined_submission_counts_once(
     assert stored_counts(campaign).submissions == before.submissions + 1
 
 
-def test_an_upgrade_is_not_taken(server: InProcessCollector) -> None:
+def test_upgrades_are_ignored(server: InProcessCollector) -> None:
     for kind in ("websocket", "h2c", "TLS/1.3"):
         headers = [f"Upgrade: {kind}", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
         with connect(server) as wire:

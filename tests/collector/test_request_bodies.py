@@ -132,7 +132,7 @@ def test_nobody_may_send_a_large_body_where_none_is_wanted(server: InProcessColl
 @pytest.mark.parametrize(
     ("route", "limit"), [("reports", MEGABYTE), ("reports/batch", request_body.MOST_BATCH_BYTES)]
 )
-def test_the_limit_is_exact(
+def test_a_body_may_have_exactly_the_limit_and_no_more(
     server: InProcessCollector, campaign: RunningCampaign, route: str, limit: int
 ) -> None:
     with assert_nothing_counted(campaign):
@@ -215,7 +215,7 @@ def half_sent(server: InProcessCollector, path: str, size: int) -> socket.socket
     return wire
 
 
-def test_large_bodies_share_one_room_and_small_ones_always_fit(
+def test_large_bodies_share_a_memory_bound_and_small_ones_always_fit(
     server: InProcessCollector, campaign: RunningCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_body, "MOST_BYTES_IN_FLIGHT", 4 * MEGABYTE)

@@ -1,4 +1,4 @@
-"""After some days the values of submissions are gone. Counts stay, and tickets stay used."""
+"""Retention: values of old submissions are deleted; counts and used tickets stay."""
 
 from __future__ import annotations
 

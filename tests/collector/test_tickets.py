@@ -1,4 +1,4 @@
-"""Tickets that are forged, changed, too old, used before, or of others: none of them counts."""
+"""Forged, altered, expired, reused and stolen tickets are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_ticket_signed_with_another_key_is_forged(
         assert_refused(campaign.submit(with_ticket(forged, device)), 403, "invalid-ticket")
 
 
-def test_a_signature_of_one_ticket_does_not_fit_another(campaign: RunningCampaign) -> None:
+def test_the_signature_of_another_ticket_is_refused(campaign: RunningCampaign) -> None:
     one, other = campaign.enrol_device(), campaign.enrol_device()
     fields = one.ticket["ticket"].rpartition(".")[0]
     signature = other.ticket["ticket"].rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Two servers on one PostgreSQL database at the same time act as one."""
+"""Two servers that share one PostgreSQL database behave as one."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_adding_up_while_both_count_loses_nothing(
     assert len(fleet.assert_stored(pair.database).cells) == 1000
 
 
-def test_servers_do_not_lock_one_another_out(pair: Pair) -> None:
+def test_two_servers_do_not_deadlock(pair: Pair) -> None:
     """Each with requests of all kinds to two campaigns, in the orders that would be worst."""
     fleets = [pair.fleet(), pair.fleet()]
     for fleet in fleets:

@@ -1,4 +1,4 @@
-"""The whole protocol from the first campaign to its deletion, on each kind of database."""
+"""The whole protocol on each kind of database, from creating a campaign to deleting it."""
 
 from __future__ import annotations
 

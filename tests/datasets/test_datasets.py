@@ -1,4 +1,4 @@
-"""The data that simulations draw from."""
+"""Datasets: publishers' files, built-in frequency tables, and what is drawn from them."""
 
 from __future__ import annotations
 

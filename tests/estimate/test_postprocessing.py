@@ -1,3 +1,5 @@
+"""Post-processing of frequencies."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What the paper says is confirmed by rows that bear it out, and not by rows that do not."""
+"""The paper's claims: confirmed by rows that support them, and not by rows that do not."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The EM loop against plain implementations: likelihood, totals, convergence, smoothing."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,3 +1,5 @@
+"""Probing for poison: initial means, buckets, poison ranges, side rules, and closed forms."""
+
 from __future__ import annotations
 
 import math

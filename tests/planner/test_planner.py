@@ -86,7 +86,7 @@ def test_reference_users_are_as_their_shape_says(shape: str) -> None:
     )
 
 
-def test_the_price_is_one_where_nobody_pays() -> None:
+def test_the_unprotected_error_is_the_floor_of_one_ungrouped_collection() -> None:
     reference, plan = Reference("Beta(2,5)", 20_000), candidates(1.0, **NUMBERS)[-1].plan
     run = simulate(ungrouped(plan), reference.population(plan), "none", 0.0)
     assert reference.unprotected_error(plan) == pytest.approx(run.floor)

@@ -1,3 +1,5 @@
+"""The baseline and DAP: groups, weights, tiers and estimates."""
+
 from __future__ import annotations
 
 import json

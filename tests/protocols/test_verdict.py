@@ -1,4 +1,4 @@
-"""The sentence that a person acts on."""
+"""The verdict: the sentence of an estimate that a person acts on."""
 
 from __future__ import annotations
 

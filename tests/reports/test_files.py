@@ -1,4 +1,4 @@
-"""Reading in batches, and writing whole."""
+"""Report files: reading in batches, atomic writing."""
 
 from __future__ import annotations
 

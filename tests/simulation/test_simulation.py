@@ -1,3 +1,5 @@
+"""Simulated collections: users, attackers, ground truth and chunks."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""The paper's theory, and the oracle floor."""
+
 from __future__ import annotations
 
 import math

@@ -27,7 +27,7 @@ ARGUMENTS = [
 
 
 def _chromium() -> str:
-    """Where Chromium is; without it, or without playwright, the test ends here."""
+    """The path of Chromium; skips or fails the test without it or without playwright."""
     found = shutil.which("chromium")
     if importlib.util.find_spec("playwright") is None:
         return _missing("the Python package playwright (pip install 'unpoison[dev]')")
@@ -44,7 +44,7 @@ def _missing(part: str) -> str:
 
 @contextmanager
 def launch() -> Iterator[Browser]:
-    """A headless browser, closed at the end."""
+    """Run a headless browser, and close it at the end."""
     executable = _chromium()
     from playwright.sync_api import sync_playwright
 

@@ -17,12 +17,15 @@ from typing import Any
 
 import pytest
 
-PLACES = Path("/usr/lib/postgresql")
+from support.waiting import HANG_SECONDS
+
+INSTALLED = Path("/usr/lib/postgresql")
+"""Where Debian installs the servers of each version, outside of PATH."""
 OWNERS = ("postgres", "nobody")
-"""Who runs it when we are root, whom PostgreSQL refuses."""
-NAME = "unpoison"
-STOPS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
-SECONDS = 60.0
+"""Users to run it as when the tests run as root, which PostgreSQL refuses."""
+USER = "unpoison"
+"""The database superuser that the collectors of tests connect as."""
+STOP_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 class Cluster:
@@ -36,11 +39,11 @@ class Cluster:
         self._make()
 
     def url(self, database: str = "postgres") -> str:
-        """What a collector is told."""
-        return f"postgresql://{NAME}:{self.password}@127.0.0.1:{self.port}/{database}"
+        """The URL by which a collector connects to a database."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start, and wait until it answers; what was committed before is there again."""
+        """Start the server, unless it runs, and wait until it answers."""
         if self.process is not None:
             return
         options = {"port": self.port, "listen_addresses": "127.0.0.1", "max_connections": 100}
@@ -56,15 +59,15 @@ class Cluster:
         self._wait()
 
     def stop(self, how: str = "fast") -> None:
-        """Stop: politely, or at once as a crash would (`immediate`)."""
+        """Stop in the mode `fast`, or `immediate`, which is like a crash."""
         if self.process is not None:
-            self.process.send_signal(STOPS[how])
-            self.process.wait(SECONDS)
+            self.process.send_signal(STOP_SIGNALS[how])
+            self.process.wait(HANG_SECONDS)
             self.process = None
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """The URL of an empty database, gone at the end."""
+        """Create an empty database, and drop it at the end; gives its URL."""
         name = f"test_{secrets.token_hex(6)}"
         self.tell(f"CREATE DATABASE {name}")
         try:
@@ -74,7 +77,7 @@ class Cluster:
             self.tell(f"DROP DATABASE {name} WITH (FORCE)")
 
     def tell(self, statement: str) -> None:
-        """One statement, outside of all databases of tests."""
+        """Execute one statement in the database `postgres`."""
         import psycopg
 
         with psycopg.connect(self.url(), autocommit=True, connect_timeout=10) as connection:
@@ -85,7 +88,7 @@ class Cluster:
         secret.write_text(self.password)
         for path in (self.folder, secret):
             self._give(path)
-        words = ["--username", NAME, "--pwfile", str(secret), "--auth", "scram-sha-256"]
+        words = ["--username", USER, "--pwfile", str(secret), "--auth", "scram-sha-256"]
         made = subprocess.run(
             [program("initdb"), "-D", str(self.data), "--encoding", "UTF8", "--no-locale", *words],
             check=False,
@@ -98,7 +101,7 @@ class Cluster:
     def _wait(self) -> None:
         import psycopg
 
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + HANG_SECONDS
         while True:
             try:
                 self.tell("SELECT 1")
@@ -111,7 +114,7 @@ class Cluster:
                 return
 
     def _owner(self) -> dict[str, Any]:
-        """Whose processes these are, and where they stand: a folder that they may enter."""
+        """The user, group and working directory of the server's processes."""
         rest: dict[str, Any] = {"cwd": self.folder}
         owner = _owner()
         if owner is None:
@@ -126,9 +129,9 @@ class Cluster:
 
 
 def program(name: str) -> str:
-    """Where a program of PostgreSQL is; the test ends here if it is nowhere."""
+    """The path of a program of PostgreSQL; skips or fails the test if it is not installed."""
     found = shutil.which(name)
-    installed = sorted(PLACES.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
+    installed = sorted(INSTALLED.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     if found is None and not installed:
         return _missing(f"PostgreSQL ({name})")
     return found or str(installed[-1])
@@ -160,7 +163,7 @@ def _free_port() -> int:
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """A cluster in a folder of its own, both gone at the end."""
+    """Run a cluster in a temporary folder, and remove both at the end."""
     for name in ("initdb", "postgres"):
         program(name)
     with tempfile.TemporaryDirectory(prefix="unpoison-postgres-") as folder:
@@ -174,14 +177,14 @@ def running_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Cluster]:
-    """One cluster for all tests; whoever stops it starts it again."""
+    """One cluster for all tests; a test that stops it must start it again."""
     with running_cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database of each kind, as a collector's setting names it."""
+    """An empty SQLite and an empty PostgreSQL database, as a collector's setting names them."""
     if request.param == "sqlite":
         yield str(tmp_path / "reports.db")
         return
