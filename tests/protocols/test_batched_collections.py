@@ -43,18 +43,18 @@ def collections(name: str) -> list[Simulation]:
 def test_what_an_estimate_is_does_not_depend_on_its_company(name: str) -> None:
     runs = collections(name)
     together = estimates_together([run.summary for run in runs], SCHEMES)
-    for run, found in zip(runs, together, strict=True):
+    for run, answers in zip(runs, together, strict=True):
         alone = estimates_together([run.summary], SCHEMES)[0]
         for scheme in SCHEMES:
-            assert found[scheme].to_json() == alone[scheme].to_json()
+            assert answers[scheme].to_json() == alone[scheme].to_json()
 
 
 @pytest.mark.slow
 def test_distributions_are_the_same_together() -> None:
     runs = collections("square-wave")
-    asked = Statistic.of(runs[0].summary.plan, "distribution")
-    together = estimates_together([run.summary for run in runs], ["emf"], None, asked)
-    alone = estimates_together([runs[-1].summary], ["emf"], None, asked)[0]["emf"]
+    statistic = Statistic.of(runs[0].summary.plan, "distribution")
+    together = estimates_together([run.summary for run in runs], ["emf"], None, statistic)
+    alone = estimates_together([runs[-1].summary], ["emf"], None, statistic)[0]["emf"]
     assert together[-1]["emf"].to_json() == alone.to_json()
 
 

@@ -71,12 +71,12 @@ def group_counts(
     plan: Plan, group: int, users: Any, poison: FloatArray, attackers: int, rng: Any
 ) -> Any:
     """Reports of users (so many of each category) and of attackers, who send what poison says."""
-    part, each = part_of(plan, group), plan.all_groups[group].reports
-    counts = rng.multinomial(attackers * each, poison)
+    part, reports_per_user = part_of(plan, group), plan.all_groups[group].reports
+    counts = rng.multinomial(attackers * reports_per_user, poison)
     for category, count in enumerate(users):
         chances = np.full(plan.cells, part.other)
         chances[category] = part.kept
-        counts = counts + rng.multinomial(int(count) * each, chances / chances.sum())
+        counts = counts + rng.multinomial(int(count) * reports_per_user, chances / chances.sum())
     return counts
 
 
@@ -154,14 +154,14 @@ def plain_answer(
         left = np.where(kept & support if (kept & support).any() else support, own[smallest], 0)
         scaled = left * gamma / left.sum() if left.sum() else left
         poison.append({"emf": own[t], "emf-star": own[smallest], "cemf-star": scaled}[scheme])
-    found, weights = [], []
+    frequencies, weights = [], []
     for t in groups:
         left = counts[t] / counts[t].sum() - poison[t]
-        found.append(decoded(plan, t, left / left.sum()))
+        frequencies.append(decoded(plan, t, left / left.sum()))
         part = part_of(plan, t)
         worst = max(part.kept * (1 - part.kept), part.other * (1 - part.other))
         weights.append(counts[t].sum() * left.sum() * (part.kept - part.other) ** 2 / worst)
-    return np.average(found, axis=0, weights=weights), poison, gamma
+    return np.average(frequencies, axis=0, weights=weights), poison, gamma
 
 
 @every_mechanism
@@ -172,16 +172,16 @@ def test_an_estimate_equals_the_plain_one(
 ) -> None:
     summary = collected(plan_of(mechanism), 0.25 if targets else 0.0, targets)
     expected, poison, gamma = plain_answer(summary, scheme, targets)
-    found = estimate(summary, method=scheme, post_processing="none")
-    assert found.byzantine.categories == targets
-    assert found.byzantine.fraction == pytest.approx(gamma, abs=CLOSE)
-    assert found.frequencies is not None
-    assert tuple(found.frequencies) == NAMES
-    np.testing.assert_allclose(list(found.frequencies.values()), expected, atol=CLOSE)
-    for group, each in zip(found.groups, poison, strict=True):
-        assert group.byzantine_fraction == pytest.approx(each.sum(), abs=CLOSE)
+    answer = estimate(summary, method=scheme, post_processing="none")
+    assert answer.byzantine.categories == targets
+    assert answer.byzantine.fraction == pytest.approx(gamma, abs=CLOSE)
+    assert answer.frequencies is not None
+    assert tuple(answer.frequencies) == NAMES
+    np.testing.assert_allclose(list(answer.frequencies.values()), expected, atol=CLOSE)
+    for group, group_poison in zip(answer.groups, poison, strict=True):
+        assert group.byzantine_fraction == pytest.approx(group_poison.sum(), abs=CLOSE)
         assert group.frequencies is not None
-        shares = summary.counts[group.group] / summary.reports[group.group] - each
+        shares = summary.counts[group.group] / summary.reports[group.group] - group_poison
         np.testing.assert_allclose(
             list(group.frequencies.values()),
             decoded(summary.plan, group.group, shares / shares.sum()),
@@ -193,11 +193,11 @@ def test_an_estimate_equals_the_plain_one(
 @every_scheme
 def test_frequencies_before_post_processing_add_up_to_one(mechanism: str, scheme: str) -> None:
     summary = collected(plan_of(mechanism), 0.3, ("juice", "milk"))
-    found = estimate(summary, method=scheme, post_processing="none")
-    assert found.frequencies is not None
-    assert sum(found.frequencies.values()) == pytest.approx(1, abs=1e-9)
-    parts = [group.frequencies for group in found.groups]
-    parts += [tier.frequencies for tier in found.tiers]
+    answer = estimate(summary, method=scheme, post_processing="none")
+    assert answer.frequencies is not None
+    assert sum(answer.frequencies.values()) == pytest.approx(1, abs=1e-9)
+    parts = [group.frequencies for group in answer.groups]
+    parts += [tier.frequencies for tier in answer.tiers]
     for part in parts:
         assert part is not None
         assert sum(part.values()) == pytest.approx(1, abs=1e-9)
@@ -207,12 +207,12 @@ def test_frequencies_before_post_processing_add_up_to_one(mechanism: str, scheme
 @pytest.mark.parametrize("targets", [("juice",), ("tea",), ("coffee", "juice")])
 def test_attackers_are_taken_out(scheme: str, targets: tuple[str, ...]) -> None:
     summary = collected(plan_of(min_epsilon=0.0625), 0.25, targets, users=200_000)
-    found = estimate(summary, method=scheme)
-    assert found.byzantine.categories == targets
-    assert found.byzantine.fraction == pytest.approx(0.25, abs=0.03)
-    assert found.frequencies is not None
-    error = np.abs(np.array(list(found.frequencies.values())) - HONEST).max()
-    plain_error = np.abs(np.array(list(found.fit["unfiltered_frequencies"].values())) - HONEST)
+    answer = estimate(summary, method=scheme)
+    assert answer.byzantine.categories == targets
+    assert answer.byzantine.fraction == pytest.approx(0.25, abs=0.03)
+    assert answer.frequencies is not None
+    error = np.abs(np.array(list(answer.frequencies.values())) - HONEST).max()
+    plain_error = np.abs(np.array(list(answer.fit["unfiltered_frequencies"].values())) - HONEST)
     assert error < plain_error.max() / 2
     if scheme != "emf":
         assert error < 0.06
@@ -222,12 +222,12 @@ def test_attackers_are_taken_out(scheme: str, targets: tuple[str, ...]) -> None:
 def test_all_schemes_are_alike_when_nobody_attacks(mechanism: str) -> None:
     summary = collected(plan_of(mechanism), users=50_000)
     answers = estimate_dap(summary)
-    for found in answers.values():
-        assert found.byzantine.categories == ()
-        assert found.byzantine.fraction == 0
-        assert found.frequencies == answers["emf"].frequencies
-        assert found.frequencies is not None
-        assert np.abs(np.array(list(found.frequencies.values())) - HONEST).max() < 0.03
+    for answer in answers.values():
+        assert answer.byzantine.categories == ()
+        assert answer.byzantine.fraction == 0
+        assert answer.frequencies == answers["emf"].frequencies
+        assert answer.frequencies is not None
+        assert np.abs(np.array(list(answer.frequencies.values())) - HONEST).max() < 0.03
 
 
 def test_the_star_with_one_category_is_algorithm_4() -> None:
@@ -235,13 +235,13 @@ def test_the_star_with_one_category_is_algorithm_4() -> None:
     analysis = analysed(summary)
     gamma = analysis.probe.byzantine_fraction
     for group in analysis.groups:
-        found = analysis.solution("emf-star", group)
+        solution = analysis.solution("emf-star", group)
         counts = analysis.counts[group]
         (imposed,) = maximise([counts.emf_star(analysis.supports[group], gamma)])
-        np.testing.assert_array_equal(found.poison, analysis.probe.solution.poison)
-        np.testing.assert_allclose(found.poison, imposed.poison, atol=1e-15)
-        assert found.likelihood == pytest.approx(imposed.likelihood, abs=0.1)
-        np.testing.assert_allclose(found.honest, imposed.honest, atol=0.01)
+        np.testing.assert_array_equal(solution.poison, analysis.probe.solution.poison)
+        np.testing.assert_allclose(solution.poison, imposed.poison, atol=1e-15)
+        assert solution.likelihood == pytest.approx(imposed.likelihood, abs=0.1)
+        np.testing.assert_allclose(solution.honest, imposed.honest, atol=0.01)
 
 
 def test_the_poison_of_the_smallest_epsilon_serves_all_groups() -> None:
@@ -277,9 +277,9 @@ def test_cemf_star_leaves_out_categories_with_little_poison_and_keeps_the_total(
         assert after.poison[4] == 0
         assert after.byzantine_fraction == pytest.approx(before.byzantine_fraction, abs=1e-12)
     expected, _, _ = plain_answer(summary, "cemf-star", ("tea", "juice"), suppression=1.0)
-    found = estimate(summary, method="cemf-star", suppression=1.0, post_processing="none")
-    assert found.frequencies is not None
-    np.testing.assert_allclose(list(found.frequencies.values()), expected, atol=CLOSE)
+    answer = estimate(summary, method="cemf-star", suppression=1.0, post_processing="none")
+    assert answer.frequencies is not None
+    np.testing.assert_allclose(list(answer.frequencies.values()), expected, atol=CLOSE)
 
 
 @pytest.mark.parametrize("suppression", [0.0, 0.1, 1e6])
@@ -303,8 +303,8 @@ def test_the_rule_reaches_the_search() -> None:
 def test_a_picture_of_categories_adds_up_to_what_was_observed() -> None:
     many = tuple(f"c{place}" for place in range(200))
     for names in (NAMES, many):
-        found = estimate(collected(plan_of(names=names), 0.25, (names[2],)))
-        for group in found.groups:
+        answer = estimate(collected(plan_of(names=names), 0.25, (names[2],)))
+        for group in answer.groups:
             picture = group.picture
             assert picture is not None
             assert picture.edges[0] == 0
@@ -333,31 +333,31 @@ def tiered() -> Summary:
 @every_scheme
 def test_tiers_are_combined_by_their_honest_users(scheme: str) -> None:
     summary = tiered()
-    found = estimate(summary, method=scheme, post_processing="none")
-    assert [tier.categories for tier in found.tiers] == [("tea",), ("juice",)]
-    assert found.byzantine.categories == ("tea", "juice")
-    gammas = [tier.byzantine_fraction for tier in found.tiers]
+    answer = estimate(summary, method=scheme, post_processing="none")
+    assert [tier.categories for tier in answer.tiers] == [("tea",), ("juice",)]
+    assert answer.byzantine.categories == ("tea", "juice")
+    gammas = [tier.byzantine_fraction for tier in answer.tiers]
     assert gammas == pytest.approx([0.2, 0.4], abs=0.03)
-    assert found.byzantine.fraction == pytest.approx(np.average(gammas, weights=[150, 100]))
-    assert [tier.weight for tier in found.tiers] == pytest.approx([120 / 180, 60 / 180], abs=0.1)
+    assert answer.byzantine.fraction == pytest.approx(np.average(gammas, weights=[150, 100]))
+    assert [tier.weight for tier in answer.tiers] == pytest.approx([120 / 180, 60 / 180], abs=0.1)
     combined = sum(
-        tier.weight * np.array(list((tier.frequencies or {}).values())) for tier in found.tiers
+        tier.weight * np.array(list((tier.frequencies or {}).values())) for tier in answer.tiers
     )
-    assert found.frequencies is not None
-    np.testing.assert_allclose(list(found.frequencies.values()), combined, atol=1e-12)
-    for group in found.groups:
+    assert answer.frequencies is not None
+    np.testing.assert_allclose(list(answer.frequencies.values()), combined, atol=1e-12)
+    for group in answer.groups:
         assert group.tier == (0 if group.group < 3 else 1)
 
 
 def test_each_tier_is_as_if_it_were_alone() -> None:
     summary = tiered()
-    found = estimate(summary, post_processing="none")
+    answer = estimate(summary, post_processing="none")
     alone = plan_of(epsilon=0.5, min_epsilon=0.25)
     second = estimate(counted(alone, summary.counts[3:]), post_processing="none")
     first = estimate(counted(plan_of(), summary.counts[:3]), post_processing="none")
-    assert found.tiers[0].frequencies == pytest.approx(first.frequencies, abs=1e-12)
-    assert found.tiers[1].frequencies == pytest.approx(second.frequencies, abs=1e-12)
-    assert [tier.epsilon for tier in found.tiers] == [1.0, 0.5]
+    assert answer.tiers[0].frequencies == pytest.approx(first.frequencies, abs=1e-12)
+    assert answer.tiers[1].frequencies == pytest.approx(second.frequencies, abs=1e-12)
+    assert [tier.epsilon for tier in answer.tiers] == [1.0, 0.5]
 
 
 @every_mechanism
@@ -366,28 +366,28 @@ def test_the_baseline_takes_the_poison_of_the_smaller_budget_from_the_other(
 ) -> None:
     plan = plan_of(mechanism, 2.0, 0.25, protocol="baseline")
     summary = collected(plan, 0.25, ("milk",), users=200_000)
-    found = estimate(summary, post_processing="none")
+    answer = estimate(summary, post_processing="none")
     buckets = Buckets.for_reports(plan.group_mechanisms[1], 200_000)
     support = np.array([name == "milk" for name in NAMES])
     probed = plain_em.emf(buckets, summary.counts[1].astype(np.float64), support)
     left = summary.counts[0] / 200_000 - probed.poison
-    assert found.method == "baseline"
-    assert found.users == 200_000
-    assert found.byzantine.categories == ("milk",)
-    assert found.frequencies is not None
+    assert answer.method == "baseline"
+    assert answer.users == 200_000
+    assert answer.byzantine.categories == ("milk",)
+    assert answer.frequencies is not None
     np.testing.assert_allclose(
-        list(found.frequencies.values()), decoded(plan, 0, left / left.sum()), atol=CLOSE
+        list(answer.frequencies.values()), decoded(plan, 0, left / left.sum()), atol=CLOSE
     )
-    assert np.abs(np.array(list(found.frequencies.values())) - HONEST).max() < 0.05
-    assert [group.weight for group in found.groups] == [1, 0]
+    assert np.abs(np.array(list(answer.frequencies.values())) - HONEST).max() < 0.05
+    assert [group.weight for group in answer.groups] == [1, 0]
 
 
 def test_the_baseline_finds_nothing_where_nobody_attacks() -> None:
     summary = collected(plan_of(epsilon=2.0, protocol="baseline"), users=200_000)
-    found = estimate(summary)
-    assert found.byzantine.categories == ()
-    assert found.frequencies is not None
-    assert np.abs(np.array(list(found.frequencies.values())) - HONEST).max() < 0.02
+    answer = estimate(summary)
+    assert answer.byzantine.categories == ()
+    assert answer.frequencies is not None
+    assert np.abs(np.array(list(answer.frequencies.values())) - HONEST).max() < 0.02
 
 
 def test_schemes_and_protocols_do_not_mix() -> None:
@@ -433,11 +433,11 @@ def test_a_simulation_knows_frequencies_and_targets(
     assert math.isnan(run.truth)
     assert run.honest is None
     assert run.floor == run.cramer_rao > 0
-    found = estimate(run.summary)
-    assert found.frequencies is not None
+    answer = estimate(run.summary)
+    assert answer.frequencies is not None
     if attack != "random":
-        assert found.byzantine.categories == poisoned
-        errors = [found.frequencies[name] - run.frequencies[name] for name in NAMES]
+        assert answer.byzantine.categories == poisoned
+        errors = [answer.frequencies[name] - run.frequencies[name] for name in NAMES]
         assert np.mean(np.square(errors)) < 12 * run.floor
 
 
@@ -494,10 +494,10 @@ def test_the_statistic_of_two_groups_is_the_plain_one() -> None:
     group = {"epsilon": 1.0, "reports": 1, "share": 0.5}
     plan = Plan.new("k-rr", 1.0, categories=list(NAMES), groups=[group, group])
     summary = counted(plan, [[240, 220, 190, 180, 170], [270, 190, 210, 175, 155]])
-    found = unfiltered_answer(summary, [[0, 1]])
-    assert found.p_value == pytest.approx(chi2_contingency(summary.counts).pvalue, rel=1e-6)
+    answer = unfiltered_answer(summary, [[0, 1]])
+    assert answer.p_value == pytest.approx(chi2_contingency(summary.counts).pvalue, rel=1e-6)
     together = decoded(plan, 0, summary.counts.sum(axis=0) / 2000)
-    assert list((found.frequencies or {}).values()) == pytest.approx(together.tolist(), abs=1e-9)
+    assert list((answer.frequencies or {}).values()) == pytest.approx(together.tolist(), abs=1e-9)
 
 
 def test_the_statistic_of_unlike_groups_is_that_of_weighted_least_squares() -> None:
@@ -511,98 +511,98 @@ def test_the_statistic_of_unlike_groups_is_that_of_weighted_least_squares() -> N
         left[5, :5] = left[:5, 5] = right[5] = 1.0
         terms = []
         for group, share in enumerate(shares):
-            part, each = part_of(plan, group), plan.groups[group].reports
+            part, reports_per_user = part_of(plan, group), plan.groups[group].reports
             gain = part.kept - part.other
             expected = part.other + gain * nearest_shares(fitted)
-            spread = expected * (1 + (each - 1) * gain) / sum(rows[group])
+            spread = expected * (1 + (reports_per_user - 1) * gain) / sum(rows[group])
             left[:5, :5] += np.diag(gain**2 / spread)
             right[:5] += gain * (share - part.other) / spread
             terms.append((share - part.other, gain, spread))
         fitted = np.linalg.solve(left, right)[:5]
         apart = sum(float(((y - gain * fitted) ** 2 / v).sum()) for y, gain, v in terms)
-    found = unfiltered_answer(counted(plan, rows), [[0, 1, 2]])
-    assert found.p_value == pytest.approx(chi2(8).sf(apart), rel=1e-6)
-    assert 0.001 < found.p_value < 0.9
+    answer = unfiltered_answer(counted(plan, rows), [[0, 1, 2]])
+    assert answer.p_value == pytest.approx(chi2(8).sf(apart), rel=1e-6)
+    assert 0.001 < answer.p_value < 0.9
 
 
 def test_one_group_agrees_with_itself() -> None:
     plan = plan_of(epsilon=1.0, min_epsilon=1.0)
     summary = collected(plan, 0.25, ("milk",))
-    found = unfiltered_answer(summary, [[0]])
-    assert found.p_value == 1
+    answer = unfiltered_answer(summary, [[0]])
+    assert answer.p_value == 1
     expected = decoded(plan, 0, summary.counts[0] / summary.counts[0].sum())
-    assert list((found.frequencies or {}).values()) == pytest.approx(expected.tolist())
+    assert list((answer.frequencies or {}).values()) == pytest.approx(expected.tolist())
 
 
 def test_frequencies_of_everybody_are_unbiased_and_combine_tiers_by_users() -> None:
     summary = tiered()
-    found = estimate(summary, post_processing="none").fit["unfiltered_frequencies"]
+    frequencies = estimate(summary, post_processing="none").fit["unfiltered_frequencies"]
     alone = [
         unfiltered_answer(counted(plan_of(), summary.counts[:3]), [[0, 1, 2]]),
         unfiltered_answer(counted(plan_of(epsilon=0.5), summary.counts[3:]), [[0, 1]]),
     ]
     first, second = (np.array(list((part.frequencies or {}).values())) for part in alone)
-    np.testing.assert_allclose(list(found.values()), 0.6 * first + 0.4 * second, atol=1e-12)
-    assert sum(found.values()) == pytest.approx(1)
+    np.testing.assert_allclose(list(frequencies.values()), 0.6 * first + 0.4 * second, atol=1e-12)
+    assert sum(frequencies.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("users", [3_000, 20_000])
 def test_attackers_in_the_group_with_the_largest_budget_alone_are_noticed(users: int) -> None:
     summary = collected(plan_of(epsilon=2.0), 0.25, ("milk",), users, groups=(0,))
-    found = estimate(summary)
-    assert found.byzantine.categories == ()
-    assert found.fit["agreement_p_value"] < 1e-6
-    assert found.verdict.startswith("Somebody attacks in a way that emf-star does not see")
-    assert "Do not rely on the frequencies" in found.verdict
+    answer = estimate(summary)
+    assert answer.byzantine.categories == ()
+    assert answer.fit["agreement_p_value"] < 1e-6
+    assert answer.verdict.startswith("Somebody attacks in a way that emf-star does not see")
+    assert "Do not rely on the frequencies" in answer.verdict
 
 
 # The verdict
 
 
 def test_nobody_is_accused_when_nobody_attacks() -> None:
-    found = estimate(collected(plan_of(), users=50_000))
-    assert found.verdict == "No attack found: honest users explain the reports by themselves."
-    assert found.fit["agreement_p_value"] > 1e-3
-    assert found.fit["chosen_by_rule"] is False
-    deviances = found.fit["deviance"]
+    answer = estimate(collected(plan_of(), users=50_000))
+    assert answer.verdict == "No attack found: honest users explain the reports by themselves."
+    assert answer.fit["agreement_p_value"] > 1e-3
+    assert answer.fit["chosen_by_rule"] is False
+    deviances = answer.fit["deviance"]
     assert deviances["none"] == deviances["found"] <= deviances["allowed"]
 
 
 def test_an_attack_is_named_with_its_categories_and_its_effect() -> None:
-    found = estimate(collected(plan_of(), 0.25, ("milk", "juice"), 50_000))
-    assert found.frequencies is not None
-    plain_ones = found.fit["unfiltered_frequencies"]
-    assert "made-up reports of milk and juice" in found.verdict
-    assert f"{100 * found.byzantine.fraction:.1f} % of users" in found.verdict
+    answer = estimate(collected(plan_of(), 0.25, ("milk", "juice"), 50_000))
+    assert answer.frequencies is not None
+    plain_ones = answer.fit["unfiltered_frequencies"]
+    assert "made-up reports of milk and juice" in answer.verdict
+    assert f"{100 * answer.byzantine.fraction:.1f} % of users" in answer.verdict
     for name in ("milk", "juice"):
-        assert f"{name} has {100 * found.frequencies[name]:.1f} % without them" in found.verdict
-        assert f"{100 * plain_ones[name]:.1f} % with them" in found.verdict
-    deviances = found.fit["deviance"]
+        assert f"{name} has {100 * answer.frequencies[name]:.1f} % without them" in answer.verdict
+        assert f"{100 * plain_ones[name]:.1f} % with them" in answer.verdict
+    deviances = answer.fit["deviance"]
     assert deviances["none"] > deviances["allowed"] >= deviances["found"]
-    assert found.fit["probing_group"] == 2
+    assert answer.fit["probing_group"] == 2
 
 
 def test_only_some_of_many_targets_are_told() -> None:
     names = tuple(f"c{place}" for place in range(15))
-    found = estimate(collected(plan_of(names=names), 0.3, names[:5], 200_000))
-    assert found.byzantine.categories == names[:5]
-    assert "made-up reports of c0, c1, c2 and 2 more" in found.verdict
-    assert "c2 has" in found.verdict
-    assert "c3 has" not in found.verdict
+    answer = estimate(collected(plan_of(names=names), 0.3, names[:5], 200_000))
+    assert answer.byzantine.categories == names[:5]
+    assert "made-up reports of c0, c1, c2 and 2 more" in answer.verdict
+    assert "c2 has" in answer.verdict
+    assert "c3 has" not in answer.verdict
 
 
 def test_a_majority_of_attackers_is_said_to_break_every_method() -> None:
     plan = plan_of()
-    found = estimate(counted(plan, [[10, 10, 980, 10, 10]] * 3))
-    assert found.byzantine.fraction > 0.5
-    assert found.verdict.endswith("do not use the frequencies.")
+    answer = estimate(counted(plan, [[10, 10, 980, 10, 10]] * 3))
+    assert answer.byzantine.fraction > 0.5
+    assert answer.verdict.endswith("do not use the frequencies.")
 
 
 def test_a_choice_by_rule_is_said_to_be_one() -> None:
     plan = plan_of(epsilon=math.log(2), min_epsilon=math.log(2), names=NAMES[:4])
-    found = estimate(counted(plan, [[190_000, 270_000, 270_000, 270_000]]))
-    assert found.fit["chosen_by_rule"] is True
-    assert found.verdict.endswith("take the names with care.")
+    answer = estimate(counted(plan, [[190_000, 270_000, 270_000, 270_000]]))
+    assert answer.fit["chosen_by_rule"] is True
+    assert answer.verdict.endswith("take the names with care.")
 
 
 # The answer as JSON
@@ -634,16 +634,16 @@ def test_the_json_of_categories_has_frequencies_and_names(
     protocol: str, method: str, gamma: float, targets: tuple[str, ...], post_processing: str
 ) -> None:
     summary = collected(plan_of(epsilon=2.0, protocol=protocol), gamma, targets)
-    found = estimate(summary, method=method, post_processing=post_processing)
-    text = found.to_json()
+    answer = estimate(summary, method=method, post_processing=post_processing)
+    text = answer.to_json()
     keys = json.loads(text, parse_constant=refuse)
     assert list(keys["frequencies"]) == list(NAMES)
     no_key(keys, "mean", "side", "distribution", "unfiltered_mean", "log_likelihood")
     located = targets if method != "ostrich" else ()
     assert tuple(keys["byzantine"]["categories"]) == tuple(n for n in NAMES if n in located)
-    assert math.isnan(found.mean)
+    assert math.isnan(answer.mean)
     again = Estimate.from_json(text)
-    assert again == found
+    assert again == answer
     assert again.to_json() == text
     if method != "ostrich":
         assert set(keys["fit"]["unfiltered_frequencies"]) == set(NAMES)
@@ -658,22 +658,22 @@ def test_the_json_of_numbers_has_neither(mechanism: str, method: str) -> None:
     plan = Plan.new(mechanism, 1.0, min_epsilon=0.5, low=0, high=1)
     values = np.random.default_rng(1).beta(2, 5, 2000)
     summary = simulate(plan, values, "none", 0, np.random.default_rng(2)).summary
-    found = estimate(summary, method=method)
-    keys = json.loads(found.to_json(), parse_constant=refuse)
+    answer = estimate(summary, method=method)
+    keys = json.loads(answer.to_json(), parse_constant=refuse)
     no_key(keys, "frequencies", "categories", "unfiltered_frequencies", "deviance")
-    assert keys["mean"] == found.mean
+    assert keys["mean"] == answer.mean
     assert keys["distribution"] is None
     assert "side" in keys["byzantine"]
-    assert Estimate.from_json(found.to_json()) == found
+    assert Estimate.from_json(answer.to_json()) == answer
 
 
 def test_names_of_any_kind_survive_json() -> None:
     names = ('say "tea"', "café, au lait", "mean", "side", "7", " ")
-    found = estimate(collected(plan_of(names=names), 0.25, ("mean", "7")))
-    assert found.byzantine.categories == ("mean", "7")
-    keys = json.loads(found.to_json())
+    answer = estimate(collected(plan_of(names=names), 0.25, ("mean", "7")))
+    assert answer.byzantine.categories == ("mean", "7")
+    keys = json.loads(answer.to_json())
     assert tuple(keys["frequencies"]) == names
-    assert Estimate.from_json(found.to_json()) == found
+    assert Estimate.from_json(answer.to_json()) == answer
 
 
 # Ostrich
@@ -696,10 +696,12 @@ def test_ostrich_is_em_over_all_groups(mechanism: str) -> None:
         plain_em.free,
         0.0001 * math.e,
     )
-    found = estimate(summary, method="ostrich").frequencies
-    assert list((found or {}).values()) == pytest.approx((fit.honest / fit.honest.sum()).tolist())
-    assert found is not None
-    assert found["milk"] > 0.5
+    frequencies = estimate(summary, method="ostrich").frequencies
+    assert list((frequencies or {}).values()) == pytest.approx(
+        (fit.honest / fit.honest.sum()).tolist()
+    )
+    assert frequencies is not None
+    assert frequencies["milk"] > 0.5
 
 
 def test_trimming_refuses_categories() -> None:
@@ -710,8 +712,8 @@ def test_trimming_refuses_categories() -> None:
 def test_ostrich_works_with_few_reports_or_none_in_some_groups() -> None:
     plan = plan_of()
     summary = counted(plan, [[4, 3, 0, 1, 0], [0, 0, 0, 0, 0], [400, 300, 150, 100, 50]])
-    found = estimate(summary, method="ostrich").frequencies
-    assert sum((found or {}).values()) == pytest.approx(1)
+    frequencies = estimate(summary, method="ostrich").frequencies
+    assert sum((frequencies or {}).values()) == pytest.approx(1)
     for bad in ([[4, 3, 0, 1, 0], [0] * 5, [2, 1, 1, 1, 1]], [[1] * 5, [1] * 5, [1] * 5]):
         with pytest.raises(NotEnoughData, match="at least 16 reports that are trusted"):
             estimate(counted(plan, bad), method="ostrich")
@@ -727,9 +729,9 @@ def test_a_scheme_needs_reports_in_every_group() -> None:
 
 def test_stacked_transitions_are_the_parts_under_one_another() -> None:
     parts = [make("k-rr", epsilon, 4) for epsilon in (0.5, 2.0)]
-    each = [part.transition(np.empty(0), np.empty(0)) for part in parts]
-    stacked = StackedTransition(each, [0.25, 0.75])
-    expected = np.vstack([0.25 * each[0].dense(), 0.75 * each[1].dense()])
+    transitions = [part.transition(np.empty(0), np.empty(0)) for part in parts]
+    stacked = StackedTransition(transitions, [0.25, 0.75])
+    expected = np.vstack([0.25 * transitions[0].dense(), 0.75 * transitions[1].dense()])
     np.testing.assert_allclose(stacked.dense(), expected, atol=1e-15)
     weights = np.arange(8.0)
     np.testing.assert_allclose(stacked.adjoint(weights), expected.T @ weights, atol=1e-12)
@@ -741,7 +743,7 @@ def test_a_shared_histogram_of_numbers_is_a_plain_ems_of_stacked_matrices(mechan
     rng = np.random.default_rng(1)
     parts = [make(mechanism, epsilon, 256) for epsilon in (1.0, 0.5)]
     counts = rng.multinomial([400, 900], np.full(256, 1 / 256))
-    edges, found = shared_histogram(parts, counts)
+    edges, solution = shared_histogram(parts, counts)
     buckets = [Buckets(part, out, 20) for part, out in zip(parts, (20, 30), strict=True)]
     shares = (400 / 1300, 900 / 1300)
     matrix = np.vstack([b.transition.dense() * s for b, s in zip(buckets, shares, strict=True)])
@@ -751,8 +753,8 @@ def test_a_shared_histogram_of_numbers_is_a_plain_ems_of_stacked_matrices(mechan
         matrix, np.concatenate(binned), start, np.zeros(50), plain_em.smoothed, 0.01 * math.e
     )
     np.testing.assert_allclose(edges, buckets[0].input_edges)
-    np.testing.assert_allclose(found.honest, fit.honest, atol=1e-9)
-    assert found.iterations == fit.iterations
+    np.testing.assert_allclose(solution.honest, fit.honest, atol=1e-9)
+    assert solution.iterations == fit.iterations
 
 
 # The least error
@@ -808,13 +810,13 @@ def test_the_cramer_rao_bound_is_not_above_what_a_linear_estimator_has() -> None
     """The optimal weights of groups are at best as good, category by category."""
     plan, users = plan_of(), np.full(3, 1000.0)
     inputs = np.repeat(np.arange(5.0), (1000 * HONEST).astype(int))
-    each = []
+    variances = []
     for group, part in enumerate(plan.groups):
         mechanism = part_of(plan, group)
         gain = mechanism.kept - mechanism.other
         shares = mechanism.other + gain * HONEST
-        each.append((shares * (1 - shares)).sum() / gain**2 / (1000 * part.reports))
-    linear = 1 / sum(1 / variance for variance in each) / 5
+        variances.append((shares * (1 - shares)).sum() / gain**2 / (1000 * part.reports))
+    linear = 1 / sum(1 / variance for variance in variances) / 5
     own = float((HONEST * (1 - HONEST)).sum()) / 5 / 3000
     bound = cramer_rao(plan, inputs, users)
     assert 0.9 * (linear - own) < bound <= linear - own

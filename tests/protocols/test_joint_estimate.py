@@ -201,10 +201,11 @@ def test_a_share_for_the_blind_spot_is_in_reason(share: float) -> None:
 def test_the_blind_spot_grows_with_the_share() -> None:
     summary = run_of("none", 0.0).summary
     counts = JointCounts.of(summary, range(3))
-    found = fit(counts, PoisonModel.nobody(*counts.counts.shape))
-    mean = found.mean(counts.values)
+    honest_fit = fit(counts, PoisonModel.nobody(*counts.counts.shape))
+    mean = honest_fit.mean(counts.values)
     ranges = [
-        hidden_mean_range(counts, found, share, counts.values) for share in (0.01, 0.05, 0.2, 0.4)
+        hidden_mean_range(counts, honest_fit, share, counts.values)
+        for share in (0.01, 0.05, 0.2, 0.4)
     ]
     lows, highs = zip(*ranges, strict=True)
     assert list(lows) == sorted(lows, reverse=True)
@@ -249,9 +250,9 @@ def test_the_blind_spot_of_categories_is_that_of_a_linear_program(
         for sign in (1.0, -1.0):
             aim = np.zeros(len(NAMES))
             aim[place] = -sign
-            found = linprog(aim, rows, limits, np.ones((1, len(NAMES))), [1 - share])
-            assert found.x is not None
-            largest = max(largest, abs(found.x[place] / (1 - share) - honest[place]))
+            program = linprog(aim, rows, limits, np.ones((1, len(NAMES))), [1 - share])
+            assert program.x is not None
+            largest = max(largest, abs(program.x[place] / (1 - share) - honest[place]))
     assert analysis.hidden_shift(share) == pytest.approx(largest, abs=1e-6)
 
 
@@ -262,7 +263,7 @@ def test_input_manipulation_moves_a_frequency_by_no_more_than_the_blind_spot(nam
     answer = estimate(run.summary, method="joint", blind_share=0.1)
     assert answer.frequencies is not None
     assert run.frequencies is not None
-    moved = max(abs(answer.frequencies[each] - run.frequencies[each]) for each in NAMES)
+    moved = max(abs(answer.frequencies[category] - run.frequencies[category]) for category in NAMES)
     assert moved < blind(answer) + 0.03
     assert moved > 0.03
 
@@ -273,12 +274,12 @@ def p_value(summary: Summary) -> float:
 
 
 def test_the_p_value_of_nobody_is_spread_evenly_when_nobody_attacks() -> None:
-    found = [p_value(run_of("none", 0.0, seed, users=1_000).summary) for seed in range(30)]
-    assert np.mean(np.array(found) < 0.05) < 0.2
-    assert 0.35 < np.mean(found) < 0.65
-    assert 0.15 < np.std(found) < 0.4
-    assert min(found) < 0.2
-    assert max(found) > 0.8
+    p_values = [p_value(run_of("none", 0.0, seed, users=1_000).summary) for seed in range(30)]
+    assert np.mean(np.array(p_values) < 0.05) < 0.2
+    assert 0.35 < np.mean(p_values) < 0.65
+    assert 0.15 < np.std(p_values) < 0.4
+    assert min(p_values) < 0.2
+    assert max(p_values) > 0.8
 
 
 @pytest.mark.parametrize("attack", ["point:C", "uniform:O,C", "opposite", "adaptive"])
@@ -290,11 +291,11 @@ def test_the_p_value_of_nobody_is_tiny_under_attack(attack: str) -> None:
 def test_nobody_is_suspected_among_two_categories_at_a_large_budget() -> None:
     plan = Plan.new("k-rr", 8.0, min_epsilon=1.0, categories=("yes", "no"))
     crowd = Population(np.array(["no", "yes"]), np.array([10_000, 10_000]))
-    found = [
+    p_values = [
         p_value(simulate(plan, crowd, "none", 0.0, np.random.default_rng(seed)).summary)
         for seed in range(20)
     ]
-    assert np.mean(np.array(found) < 0.05) < 0.2
+    assert np.mean(np.array(p_values) < 0.05) < 0.2
 
 
 def test_the_verdict_on_an_attack_names_its_end_its_effect_and_the_blind_spot() -> None:
@@ -352,20 +353,20 @@ def test_noise_that_nobody_would_notice_is_told_where_it_would_change_the_answer
     assert quiet.interval is not None
     low, high = quiet.fit["interval_with_noise"]
     assert low <= quiet.interval[0] < quiet.interval[1] <= high
-    told = [told_of_noise(seed) for seed in range(12)]
-    assert any(told)
-    assert not all(told)
+    warned = [warns_of_noise(seed) for seed in range(12)]
+    assert any(warned)
+    assert not all(warned)
 
 
-def told_of_noise(seed: int) -> bool:
+def warns_of_noise(seed: int) -> bool:
     """Whether the verdict speaks of noise; it must, if and only if the interval gets much wider."""
     answer = estimate(run_of("none", 0.0, seed, users=20_000).summary)
     assert answer.interval is not None
     low, high = answer.fit["interval_with_noise"]
-    told = "of users send noise: if they do, the mean is from" in answer.verdict
-    assert told == answer.fit["noise_could_hide"]
-    assert told == (high - low >= 1.25 * (answer.interval[1] - answer.interval[0]))
-    return told
+    warned = "of users send noise: if they do, the mean is from" in answer.verdict
+    assert warned == answer.fit["noise_could_hide"]
+    assert warned == (high - low >= 1.25 * (answer.interval[1] - answer.interval[0]))
+    return warned
 
 
 TIERED = Plan.new(epsilon=1.0, low=0, high=100, min_epsilon=0.5, tiers=[{"epsilon": 0.5}])

@@ -68,13 +68,13 @@ def collection(
 def test_dap_equals_the_plain_implementation(mechanism: str, scheme: str, weights: str) -> None:
     run = collection(mechanism)
     expected = plain.dap(run.summary, scheme, weights)
-    found = estimate(run.summary, method=scheme, weights=weights)
+    answer = estimate(run.summary, method=scheme, weights=weights)
     plan = run.summary.plan
-    assert found.mean == pytest.approx(plan.natural(expected.mean), abs=CLOSE)
-    assert found.byzantine.side == expected.side
-    assert found.byzantine.fraction == pytest.approx(expected.gamma, abs=CLOSE)
+    assert answer.mean == pytest.approx(plan.natural(expected.mean), abs=CLOSE)
+    assert answer.byzantine.side == expected.side
+    assert answer.byzantine.fraction == pytest.approx(expected.gamma, abs=CLOSE)
     for group, mean, weight, fit in zip(
-        found.groups, expected.group_means, expected.weights, expected.fits, strict=True
+        answer.groups, expected.group_means, expected.weights, expected.fits, strict=True
     ):
         assert group.mean == pytest.approx(plan.natural(mean), abs=CLOSE)
         assert group.weight == pytest.approx(weight, abs=CLOSE)
@@ -86,9 +86,9 @@ def test_dap_equals_the_plain_implementation(mechanism: str, scheme: str, weight
 def test_dap_equals_the_plain_implementation_where_ratios_are_no_powers_of_two(rule: str) -> None:
     run = collection("piecewise", 1.5, 0.2, 10_000, "uniform:-C,-C/2")
     expected = plain.dap(run.summary, "emf-star", rule=rule)
-    found = estimate(run.summary, method="emf-star", side_rule=rule)
-    assert found.mean == pytest.approx(run.summary.plan.natural(expected.mean), abs=CLOSE)
-    assert found.byzantine.side == expected.side == "left"
+    answer = estimate(run.summary, method="emf-star", side_rule=rule)
+    assert answer.mean == pytest.approx(run.summary.plan.natural(expected.mean), abs=CLOSE)
+    assert answer.byzantine.side == expected.side == "left"
 
 
 def test_schemes_give_the_same_alone_and_together() -> None:
@@ -105,8 +105,8 @@ def test_schemes_give_the_same_alone_and_together() -> None:
 
 
 def test_the_side_and_the_fraction_come_from_the_group_with_the_smallest_epsilon() -> None:
-    found = estimate_dap(collection().summary)
-    emf, star = found["emf"], found["emf-star"]
+    answers = estimate_dap(collection().summary)
+    emf, star = answers["emf"], answers["emf-star"]
     budgets = [group.epsilon for group in emf.groups]
     smallest = budgets.index(min(budgets))
     assert emf.fit["probing_group"] == smallest
@@ -138,10 +138,10 @@ def test_a_group_mean_is_the_sum_less_the_poison_over_the_honest_reports(
 
 def test_the_mean_is_the_weighted_mean_of_the_groups() -> None:
     for scheme in SCHEMES:
-        found = estimate(collection().summary, method=scheme)
-        assert sum(group.weight for group in found.groups) == pytest.approx(1)
-        combined = sum(group.weight * group.mean for group in found.groups)
-        assert found.mean == pytest.approx(combined, abs=1e-12)
+        answer = estimate(collection().summary, method=scheme)
+        assert sum(group.weight for group in answer.groups) == pytest.approx(1)
+        combined = sum(group.weight * group.mean for group in answer.groups)
+        assert answer.mean == pytest.approx(combined, abs=1e-12)
 
 
 def test_a_picture_adds_up_to_what_was_observed() -> None:
@@ -164,7 +164,7 @@ spreads = st.floats(0.1, 1e4)
 @settings(deadline=None)
 @given(st.lists(st.tuples(sizes, spreads), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
 def test_no_weights_beat_the_optimal_ones(groups: list[tuple[float, float]], seed: int) -> None:
-    reports, variances = (np.array(each) for each in zip(*groups, strict=True))
+    reports, variances = (np.array(column) for column in zip(*groups, strict=True))
     weights = group_weights("optimal", reports, reports, variances)
     least = combined_variance(weights, reports, variances)
     assert weights.sum() == pytest.approx(1)
@@ -190,7 +190,7 @@ def test_the_weights_of_the_paper_are_optimal_where_all_groups_have_equally_many
 @settings(deadline=None)
 @given(st.lists(st.tuples(sizes, spreads), min_size=1, max_size=6))
 def test_the_weights_of_the_paper_are_as_printed(groups: list[tuple[float, float]]) -> None:
-    users, variances = (np.array(each) for each in zip(*groups, strict=True))
+    users, variances = (np.array(column) for column in zip(*groups, strict=True))
     inverse = sum(1 / (n * v) for n, v in groups)
     printed = [1 / (n * v * inverse) for n, v in groups]
     np.testing.assert_allclose(group_weights("paper", users, users, variances), printed)
@@ -204,21 +204,21 @@ def test_the_weights_of_the_paper_are_worse_where_groups_differ_in_size() -> Non
 
 def test_the_weights_of_an_estimate_count_honest_reports() -> None:
     summary = collection().summary
-    found = estimate(summary, method="emf")
-    gammas = np.array([group.byzantine_fraction for group in found.groups])
+    answer = estimate(summary, method="emf")
+    gammas = np.array([group.byzantine_fraction for group in answer.groups])
     variances = np.array([part.worst_variance for part in summary.plan.group_mechanisms])
     honest = summary.reports * (1 - gammas)
     expected = honest / variances / (honest / variances).sum()
-    np.testing.assert_allclose([group.weight for group in found.groups], expected)
+    np.testing.assert_allclose([group.weight for group in answer.groups], expected)
 
 
 def test_both_kinds_of_weights_can_be_chosen() -> None:
     summary = collection().summary
     by_rule = {rule: estimate(summary, method="emf-star", weights=rule) for rule in WEIGHTS}
-    assert {rule: found.fit["weights"] for rule, found in by_rule.items()} == {
+    assert {rule: answer.fit["weights"] for rule, answer in by_rule.items()} == {
         rule: rule for rule in WEIGHTS
     }
-    shares = {rule: [g.weight for g in found.groups] for rule, found in by_rule.items()}
+    shares = {rule: [g.weight for g in answer.groups] for rule, answer in by_rule.items()}
     assert shares["optimal"] != pytest.approx(shares["paper"])
 
 
@@ -236,18 +236,18 @@ def test_the_baseline_recovers_the_mean_when_both_reports_carry_the_same_poison(
     mechanism: str,
 ) -> None:
     run = baseline(mechanism)
-    found = estimate_baseline(run.summary)
+    answer = estimate_baseline(run.summary)
     ignored = estimate(run.summary, method="ostrich")
-    assert found.byzantine.side == "right"
-    assert abs(found.mean - run.truth) < 0.15
-    assert abs(found.mean - run.truth) < abs(ignored.mean - run.truth) / 2
+    assert answer.byzantine.side == "right"
+    assert abs(answer.mean - run.truth) < 0.15
+    assert abs(answer.mean - run.truth) < abs(ignored.mean - run.truth) / 2
 
 
 def test_the_baseline_is_absurd_when_poison_scales_with_the_report_domain() -> None:
     run = baseline(shared_poison=False)
-    found = estimate_baseline(run.summary)
-    assert abs(found.byzantine.fraction - 0.25) < 0.03
-    assert found.mean < -1
+    answer = estimate_baseline(run.summary)
+    assert abs(answer.byzantine.fraction - 0.25) < 0.03
+    assert answer.mean < -1
 
 
 def test_the_baseline_is_the_formula_of_the_paper() -> None:
@@ -259,9 +259,9 @@ def test_the_baseline_is_the_formula_of_the_paper() -> None:
     poison_mean = (poison @ middles) / gamma
     count = int(summary.reports[0])
     mean = (summary.sum(0) - count * gamma * poison_mean) / (count - count * gamma)
-    found = estimate_baseline(summary)
-    assert found.mean == pytest.approx(summary.plan.natural(mean), abs=CLOSE)
-    assert [group.weight for group in found.groups] == [1, 0]
+    answer = estimate_baseline(summary)
+    assert answer.mean == pytest.approx(summary.plan.natural(mean), abs=CLOSE)
+    assert [group.weight for group in answer.groups] == [1, 0]
 
 
 def test_users_of_the_baseline_count_once() -> None:
@@ -293,53 +293,53 @@ def tiered() -> tuple[Simulation, Plan]:
 
 def test_each_tier_is_estimated_as_if_it_were_alone() -> None:
     run, plan = tiered()
-    found = estimate(run.summary, method="emf-star")
+    answer = estimate(run.summary, method="emf-star")
     for number, tier in enumerate(plan.all_tiers):
         groups = list(plan.tier_groups(number))
         alone_plan = Plan("piecewise", tier.epsilon, tier.groups, low=0.0, high=1.0)
         sums = tuple(run.summary.sums[group] for group in groups)
         alone = Summary(alone_plan, run.summary.counts[groups], sums)
         expected = estimate(alone, method="emf-star")
-        assert found.tiers[number].mean == pytest.approx(expected.mean, abs=CLOSE)
-        assert found.tiers[number].epsilon == tier.epsilon
-        fraction = found.tiers[number].byzantine_fraction
+        assert answer.tiers[number].mean == pytest.approx(expected.mean, abs=CLOSE)
+        assert answer.tiers[number].epsilon == tier.epsilon
+        fraction = answer.tiers[number].byzantine_fraction
         assert fraction == pytest.approx(expected.byzantine.fraction, abs=CLOSE)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_tiers_are_combined_by_their_honest_users(scheme: str) -> None:
     run, plan = tiered()
-    found = estimate(run.summary, method=scheme)
+    answer = estimate(run.summary, method=scheme)
     honest = []
     for number in range(len(plan.all_tiers)):
-        groups = [found.groups[group] for group in plan.tier_groups(number)]
+        groups = [answer.groups[group] for group in plan.tier_groups(number)]
         assert {group.tier for group in groups} == {number}
         assert sum(group.weight for group in groups) == pytest.approx(1)
         honest.append(sum(g.users * (1 - g.byzantine_fraction) for g in groups))
     shares = np.array(honest) / sum(honest)
-    np.testing.assert_allclose([tier.weight for tier in found.tiers], shares)
-    means = [tier.mean for tier in found.tiers]
-    assert found.mean == pytest.approx(float(shares @ means), abs=1e-12)
+    np.testing.assert_allclose([tier.weight for tier in answer.tiers], shares)
+    means = [tier.mean for tier in answer.tiers]
+    assert answer.mean == pytest.approx(float(shares @ means), abs=1e-12)
 
 
 def test_the_fraction_of_attackers_is_averaged_over_the_users_of_all_tiers() -> None:
     run, plan = tiered()
-    found = estimate(run.summary, method="emf")
+    answer = estimate(run.summary, method="emf")
     users = [run.summary.users[list(plan.tier_groups(tier))].sum() for tier in (0, 1)]
-    fractions = [tier.byzantine_fraction for tier in found.tiers]
+    fractions = [tier.byzantine_fraction for tier in answer.tiers]
     assert fractions[0] != fractions[1]
     expected = np.average(fractions, weights=users)
-    assert found.byzantine.fraction == pytest.approx(expected)
-    histogram = found.byzantine.histogram
+    assert answer.byzantine.fraction == pytest.approx(expected)
+    histogram = answer.byzantine.histogram
     assert histogram is not None
     assert sum(histogram.fractions) == pytest.approx(fractions[0])
 
 
 def test_tiers_whose_values_differ_have_different_means_and_the_whole_is_between() -> None:
     run, _ = tiered()
-    found = estimate(run.summary, method="emf-star")
-    careless, cautious = (tier.mean for tier in found.tiers)
-    assert careless < found.mean < cautious
+    answer = estimate(run.summary, method="emf-star")
+    careless, cautious = (tier.mean for tier in answer.tiers)
+    assert careless < answer.mean < cautious
     assert cautious - careless > 0.1
 
 
@@ -376,9 +376,9 @@ def test_a_group_that_is_empty_or_too_small_is_refused(method: str, reports: int
 @pytest.mark.filterwarnings("ignore::unpoison.errors.ConvergenceWarning")
 @pytest.mark.parametrize("method", SCHEMES)
 def test_the_smallest_group_that_is_allowed_has_an_answer(method: str) -> None:
-    found = estimate(thin_summary(16), method=method)
-    assert math.isfinite(found.mean)
-    assert math.isfinite(found.byzantine.fraction)
+    answer = estimate(thin_summary(16), method=method)
+    assert math.isfinite(answer.mean)
+    assert math.isfinite(answer.byzantine.fraction)
 
 
 def test_no_reports_at_all_are_refused() -> None:
@@ -449,19 +449,19 @@ def test_there_is_a_default_for_either_protocol() -> None:
 
 def test_several_methods_at_once_answer_by_name() -> None:
     summary = collection().summary
-    found = estimates(summary, ["trimming", "emf*", "emf"])
-    assert list(found) == ["trimming", "emf-star", "emf"]
-    assert all(each.method == name for name, each in found.items())
+    answers = estimates(summary, ["trimming", "emf*", "emf"])
+    assert list(answers) == ["trimming", "emf-star", "emf"]
+    assert all(answer.method == name for name, answer in answers.items())
 
 
 def test_the_initial_mean_moves_the_poison_range() -> None:
     summary = collection().summary
 
     def poisoned(**options: Any) -> tuple[int, float]:
-        found = estimate(summary, method="emf", **options).byzantine.histogram
-        assert found is not None
-        inside = np.flatnonzero(np.array(found.fractions) > 0)
-        return int(inside[0]), found.edges[int(inside[0])]
+        histogram = estimate(summary, method="emf", **options).byzantine.histogram
+        assert histogram is not None
+        inside = np.flatnonzero(np.array(histogram.fractions) > 0)
+        return int(inside[0]), histogram.edges[int(inside[0])]
 
     middle, low, high = poisoned(), poisoned(initial_mean=0.0), poisoned(initial_mean=1.0)
     assert low[0] < middle[0] < high[0]
@@ -472,9 +472,9 @@ def test_the_initial_mean_moves_the_poison_range() -> None:
 
 def test_the_iteration_bound_reaches_the_estimate() -> None:
     with pytest.warns(ConvergenceWarning):
-        found = estimate(collection().summary, method="emf", max_iterations=5)
-    assert not found.converged
-    assert max(group.iterations for group in found.groups) == 5
+        answer = estimate(collection().summary, method="emf", max_iterations=5)
+    assert not answer.converged
+    assert max(group.iterations for group in answer.groups) == 5
     assert estimate(collection().summary, method="emf").converged
 
 
@@ -483,33 +483,33 @@ def test_the_iteration_bound_reaches_the_estimate() -> None:
 
 @pytest.mark.parametrize("method", [*SCHEMES, "ostrich", "trimming"])
 def test_an_estimate_survives_its_json_form(method: str) -> None:
-    found = estimate(collection().summary, method=method)
-    assert Estimate.from_json(found.to_json()) == found
-    assert "\n" not in found.to_json()
+    answer = estimate(collection().summary, method=method)
+    assert Estimate.from_json(answer.to_json()) == answer
+    assert "\n" not in answer.to_json()
 
 
 @pytest.mark.slow
 def test_the_estimate_of_a_baseline_and_of_tiers_survive_their_json_form() -> None:
     for summary in (baseline().summary, tiered()[0].summary):
-        found = estimate(summary)
-        assert Estimate.from_json(found.to_json()) == found
+        answer = estimate(summary)
+        assert Estimate.from_json(answer.to_json()) == answer
 
 
 @pytest.mark.parametrize("method", SCHEMES)
 def test_an_estimate_has_the_keys_that_are_promised(method: str) -> None:
-    found = json.loads(estimate(collection().summary, method=method).to_json())
-    assert {"mean", "interval", "byzantine", "groups", "fit", "converged", "verdict"} <= set(found)
-    assert found["interval"] is None
-    assert found["converged"] is True
-    assert isinstance(found["verdict"], str)
-    assert {"fraction", "side", "histogram"} <= set(found["byzantine"])
-    assert found["byzantine"]["side"] in {"left", "right", "both", "none"}
-    histogram = found["byzantine"]["histogram"]
+    keys = json.loads(estimate(collection().summary, method=method).to_json())
+    assert {"mean", "interval", "byzantine", "groups", "fit", "converged", "verdict"} <= set(keys)
+    assert keys["interval"] is None
+    assert keys["converged"] is True
+    assert isinstance(keys["verdict"], str)
+    assert {"fraction", "side", "histogram"} <= set(keys["byzantine"])
+    assert keys["byzantine"]["side"] in {"left", "right", "both", "none"}
+    histogram = keys["byzantine"]["histogram"]
     assert len(histogram["edges"]) == len(histogram["fractions"]) + 1
-    assert sum(histogram["fractions"]) == pytest.approx(found["byzantine"]["fraction"])
+    assert sum(histogram["fractions"]) == pytest.approx(keys["byzantine"]["fraction"])
     promised = {"epsilon", "reports", "mean", "weight", "byzantine_fraction"}
-    assert all(promised <= set(group) for group in found["groups"])
-    assert [group["epsilon"] for group in found["groups"]] == [1.0, 0.5, 0.25]
+    assert all(promised <= set(group) for group in keys["groups"])
+    assert [group["epsilon"] for group in keys["groups"]] == [1.0, 0.5, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -530,9 +530,9 @@ def test_an_estimate_with_a_part_of_the_wrong_shape_is_refused() -> None:
         {**keys, "interval": 5},
         {**keys, "colour": "red"},
     ]
-    for each in broken:
+    for broken_keys in broken:
         with pytest.raises(InvalidParameter, match="estimate must be"):
-            Estimate.from_json(json.dumps(each))
+            Estimate.from_json(json.dumps(broken_keys))
 
 
 def test_the_verdict_says_whether_there_is_an_attack() -> None:
@@ -559,12 +559,12 @@ def test_natural_units_scale_the_answer() -> None:
 
 def errors(method: str, mechanism: str, trials: int, users: int = 200_000) -> list[float]:
     """Errors in units of the root of the floor."""
-    found = []
+    scaled_errors = []
     for seed in range(trials):
         run = collection(mechanism, 2.0, 0.25, users, seed=seed)
         answer = estimate(run.summary, method=method)
-        found.append((answer.mean - run.truth) / math.sqrt(run.floor))
-    return found
+        scaled_errors.append((answer.mean - run.truth) / math.sqrt(run.floor))
+    return scaled_errors
 
 
 def mean_square(ratios: list[float]) -> float:
@@ -628,7 +628,7 @@ def test_an_estimate_has_converged_only_if_what_it_rests_on_has() -> None:
     bounds = (5, 60, 100_000)
     for method in SCHEMES:
         verdicts = [estimate(summary, method=method, max_iterations=bound) for bound in bounds]
-        assert [each.converged for each in verdicts][::2] == [False, True]
+        assert [answer.converged for answer in verdicts][::2] == [False, True]
     probed = MeanAnalysis(summary, range(len(summary.plan.groups)), FilterOptions()).probe
-    last = max(each.iterations for each in probed.solutions.values())
+    last = max(solution.iterations for solution in probed.solutions.values())
     assert not estimate(summary, method="emf-star", max_iterations=last - 1).converged
