@@ -65,8 +65,8 @@ def fast(group: GroupCounts, scheme: str) -> Problem:
         return group.emf(right(group))
     if scheme == "emf-star":
         return group.emf_star(right(group), GAMMA)
-    found = maximise([group.emf(right(group))])[0].poison
-    return group.cemf_star(right(group), GAMMA, found)
+    poison = maximise([group.emf(right(group))])[0].poison
+    return group.cemf_star(right(group), GAMMA, poison)
 
 
 def slow(group: GroupCounts, scheme: str) -> plain_em.Fit:
@@ -75,8 +75,8 @@ def slow(group: GroupCounts, scheme: str) -> plain_em.Fit:
         return plain_em.emf(buckets, counts, right(group))
     if scheme == "emf-star":
         return plain_em.emf_star(buckets, counts, right(group), GAMMA)
-    found = plain_em.emf(buckets, counts, right(group)).poison
-    kept = plain_em.concentrated(buckets, right(group), GAMMA, found)
+    poison = plain_em.emf(buckets, counts, right(group)).poison
+    kept = plain_em.concentrated(buckets, right(group), GAMMA, poison)
     return plain_em.emf_star(buckets, counts, kept, GAMMA)
 
 
@@ -88,44 +88,44 @@ def smoothing_problem(group: GroupCounts) -> Problem:
     return Problem(buckets.transition, group.counts, start, nowhere, Smoothing(), stop)
 
 
-def assert_same(found: Solution, expected: plain_em.Fit | Solution, within: float) -> None:
-    assert found.iterations == expected.iterations
-    assert found.converged == expected.converged
-    np.testing.assert_allclose(found.honest, expected.honest, rtol=0, atol=within)
-    np.testing.assert_allclose(found.poison, expected.poison, rtol=0, atol=within)
-    np.testing.assert_allclose(found.likelihoods, expected.likelihoods, rtol=within)
+def assert_same(solution: Solution, expected: plain_em.Fit | Solution, within: float) -> None:
+    assert solution.iterations == expected.iterations
+    assert solution.converged == expected.converged
+    np.testing.assert_allclose(solution.honest, expected.honest, rtol=0, atol=within)
+    np.testing.assert_allclose(solution.poison, expected.poison, rtol=0, atol=within)
+    np.testing.assert_allclose(solution.likelihoods, expected.likelihoods, rtol=within)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("kind", GROUPS, ids=str)
 def test_the_fast_filter_equals_the_plain_one(kind: tuple[str, float, int], scheme: str) -> None:
     group = poisoned_group(*kind)
-    (found,) = maximise([fast(group, scheme)])
-    assert found.iterations > 1
-    assert_same(found, slow(group, scheme), CLOSE)
+    (solution,) = maximise([fast(group, scheme)])
+    assert solution.iterations > 1
+    assert_same(solution, slow(group, scheme), CLOSE)
 
 
 def test_many_problems_side_by_side_equal_the_plain_ones() -> None:
     groups = [poisoned_group(*kind) for kind in GROUPS]
     cases = [(group, scheme) for group in groups for scheme in SCHEMES]
-    found = maximise([fast(group, scheme) for group, scheme in cases])
-    assert len({each.iterations for each in found}) > len(GROUPS)
-    for (group, scheme), each in zip(cases, found, strict=True):
-        assert_same(each, slow(group, scheme), CLOSE)
+    solutions = maximise([fast(group, scheme) for group, scheme in cases])
+    assert len({solution.iterations for solution in solutions}) > len(GROUPS)
+    for (group, scheme), solution in zip(cases, solutions, strict=True):
+        assert_same(solution, slow(group, scheme), CLOSE)
 
 
 @pytest.mark.parametrize("kind", GROUPS, ids=str)
 def test_smoothed_em_equals_the_plain_one(kind: tuple[str, float, int]) -> None:
     group = poisoned_group(*kind)
-    (found,) = maximise([smoothing_problem(group)])
-    assert_same(found, plain_em.ems(group.buckets, group.counts), CLOSE)
+    (solution,) = maximise([smoothing_problem(group)])
+    assert_same(solution, plain_em.ems(group.buckets, group.counts), CLOSE)
 
 
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(len(GROUPS))), st.integers(1, len(GROUPS)))
 def test_an_answer_does_not_depend_on_its_company(order: list[int], size: int) -> None:
-    groups = [poisoned_group(*GROUPS[each]) for each in order[:size]]
+    groups = [poisoned_group(*GROUPS[index]) for index in order[:size]]
     problems = [fast(group, "emf") for group in groups]
     problems += [fast(groups[0], "emf-star"), smoothing_problem(groups[-1])]
     for together, problem in zip(maximise(problems), problems, strict=True):
@@ -135,7 +135,7 @@ def test_an_answer_does_not_depend_on_its_company(order: list[int], size: int) -
 def test_problems_are_left_as_they_were() -> None:
     group = poisoned_group("piecewise", 0.5, 5_000)
     problem = fast(group, "emf-star")
-    before = [each.copy() for each in (problem.counts, problem.honest, problem.poison)]
+    before = [array.copy() for array in (problem.counts, problem.honest, problem.poison)]
     maximise([problem, problem])
     for array, copy in zip((problem.counts, problem.honest, problem.poison), before, strict=True):
         np.testing.assert_array_equal(array, copy)
@@ -195,8 +195,8 @@ def test_the_likelihood_of_cemf_star_never_falls_once_the_total_is_imposed(
     counts: list[int], epsilon: float, gamma: float
 ) -> None:
     group = small_group(epsilon, counts)
-    found = run_for(group.emf(right(group)), 40).poison
-    problem = group.cemf_star(right(group), gamma, found)
+    poison = run_for(group.emf(right(group)), 40).poison
+    problem = group.cemf_star(right(group), gamma, poison)
     assert_never_falls(run_for(problem, 60).likelihoods[1:])
 
 
@@ -209,10 +209,10 @@ def test_the_likelihood_of_cemf_star_never_falls_once_the_total_is_imposed(
 def test_the_histograms_of_emf_sum_to_one_together(
     counts: list[int], support: list[bool], iterations: int
 ) -> None:
-    found = run_for(small_group(1.0, counts).emf(np.array(support)), iterations)
-    assert found.honest.sum() + found.poison.sum() == pytest.approx(1, abs=1e-12)
-    assert found.honest.min() >= 0
-    assert found.poison.min() >= 0
+    solution = run_for(small_group(1.0, counts).emf(np.array(support)), iterations)
+    assert solution.honest.sum() + solution.poison.sum() == pytest.approx(1, abs=1e-12)
+    assert solution.honest.min() >= 0
+    assert solution.poison.min() >= 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -221,26 +221,26 @@ def test_the_histograms_of_emf_star_have_the_imposed_totals(
     counts: list[int], gamma: float, iterations: int
 ) -> None:
     group = small_group(1.0, counts)
-    found = run_for(group.emf_star(right(group), gamma), iterations)
+    solution = run_for(group.emf_star(right(group), gamma), iterations)
     seen = group.counts[right(group)].any()
-    assert found.byzantine_fraction == pytest.approx(gamma if seen else 0.0, abs=1e-12)
-    assert found.honest.sum() == pytest.approx(1 - gamma if seen else 1.0, abs=1e-12)
+    assert solution.byzantine_fraction == pytest.approx(gamma if seen else 0.0, abs=1e-12)
+    assert solution.honest.sum() == pytest.approx(1 - gamma if seen else 1.0, abs=1e-12)
 
 
 def test_poison_stays_out_of_buckets_that_are_not_in_the_support() -> None:
     group = poisoned_group("piecewise", 0.5, 5_000)
     places = np.arange(group.buckets.outputs)
-    (found,) = maximise([group.emf(places % 3 == 0)])
-    assert (found.poison[places % 3 != 0] == 0).all()
-    assert (found.poison[places % 3 == 0] > 0).any()
+    (solution,) = maximise([group.emf(places % 3 == 0)])
+    assert (solution.poison[places % 3 != 0] == 0).all()
+    assert (solution.poison[places % 3 == 0] > 0).any()
 
 
 def test_suppressed_buckets_stay_empty_and_the_others_take_all_poison() -> None:
     group = poisoned_group("piecewise", 0.25, 20_000)
-    (found,) = maximise([group.emf(right(group))])
+    (solution,) = maximise([group.emf(right(group))])
     threshold = 0.5 * GAMMA / (group.buckets.outputs / 2)
-    suppressed = found.poison < threshold
-    (concentrated,) = maximise([group.cemf_star(right(group), GAMMA, found.poison)])
+    suppressed = solution.poison < threshold
+    (concentrated,) = maximise([group.cemf_star(right(group), GAMMA, solution.poison)])
     assert right(group)[suppressed].sum() > 10
     assert (concentrated.poison[suppressed] == 0).all()
     assert concentrated.poison[~suppressed].sum() == pytest.approx(GAMMA)
@@ -248,9 +248,9 @@ def test_suppressed_buckets_stay_empty_and_the_others_take_all_poison() -> None:
 
 def test_a_larger_suppression_factor_leaves_fewer_buckets() -> None:
     group = poisoned_group("piecewise", 0.25, 20_000)
-    found = maximise([group.emf(right(group))])[0].poison
+    poison = maximise([group.emf(right(group))])[0].poison
     kept = [
-        (group.cemf_star(right(group), GAMMA, found, factor).poison > 0).sum()
+        (group.cemf_star(right(group), GAMMA, poison, factor).poison > 0).sum()
         for factor in (0.0, 0.5, 3.0, 4.0)
     ]
     assert kept[0] == right(group).sum()
@@ -267,29 +267,29 @@ def test_nothing_is_suppressed_where_nothing_would_be_left() -> None:
 def test_a_converged_answer_stopped_at_the_first_small_change() -> None:
     group = poisoned_group("piecewise", 0.5, 5_000)
     problem = fast(group, "emf")
-    (found,) = maximise([problem])
-    changes = np.abs(np.diff(found.likelihoods))
+    (solution,) = maximise([problem])
+    changes = np.abs(np.diff(solution.likelihoods))
     assert problem.tolerance == pytest.approx(0.01 * np.exp(0.5))
-    assert found.converged
+    assert solution.converged
     assert changes[-1] < problem.tolerance
     assert (changes[:-1] >= problem.tolerance).all()
 
 
 def test_the_last_likelihood_belongs_to_the_returned_histograms() -> None:
     group = poisoned_group("piecewise", 0.5, 5_000)
-    (found,) = maximise([fast(group, "emf")])
-    mixture = group.buckets.transition.dense() @ found.honest + found.poison
-    assert found.likelihood == pytest.approx(float(group.counts @ np.log(mixture)), rel=1e-12)
+    (solution,) = maximise([fast(group, "emf")])
+    mixture = group.buckets.transition.dense() @ solution.honest + solution.poison
+    assert solution.likelihood == pytest.approx(float(group.counts @ np.log(mixture)), rel=1e-12)
 
 
 def test_the_iteration_bound_is_kept_and_told() -> None:
     group = poisoned_group("piecewise", 0.5, 5_000)
     whole = maximise([fast(group, "emf")])[0].likelihoods
     with pytest.warns(ConvergenceWarning, match="3 iterations"):
-        (found,) = maximise([fast(group, "emf")], max_iterations=3)
-    assert not found.converged
-    assert found.iterations == 3
-    np.testing.assert_allclose(found.likelihoods, whole[:4], rtol=1e-12)
+        (solution,) = maximise([fast(group, "emf")], max_iterations=3)
+    assert not solution.converged
+    assert solution.iterations == 3
+    np.testing.assert_allclose(solution.likelihoods, whole[:4], rtol=1e-12)
 
 
 def test_only_the_problem_that_reaches_the_bound_is_unconverged() -> None:
@@ -298,7 +298,7 @@ def test_only_the_problem_that_reaches_the_bound_is_unconverged() -> None:
     assert needed[0] < needed[1]
     with pytest.warns(ConvergenceWarning) as caught:
         both = maximise([fast(long, "emf"), fast(quick, "emf")], max_iterations=needed[0])
-    assert [each.converged for each in both] == [False, True]
+    assert [solution.converged for solution in both] == [False, True]
     assert len(caught) == 1
 
 

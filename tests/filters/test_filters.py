@@ -149,9 +149,9 @@ def test_the_papers_first_guess_for_square_wave_is_what_smoothed_em_finds() -> N
     part, counts = run.summary.plan.group_mechanisms[0], run.summary.counts[0]
     kept = without_extremes(counts, "right", 0.5)
     buckets = Buckets.for_reports(part, int(kept.sum()))
-    found = plain_em.ems(buckets, plain_em.bucket_counts(buckets, kept)).honest
+    histogram = plain_em.ems(buckets, plain_em.bucket_counts(buckets, kept)).honest
     middles = (buckets.input_edges[1:] + buckets.input_edges[:-1]) / 2
-    expected = float(found @ middles / found.sum())
+    expected = float(histogram @ middles / histogram.sum())
     assert smoothed_mean(part, counts, "right") == pytest.approx(expected, abs=1e-9)
 
 
@@ -186,9 +186,9 @@ def test_as_epsilon_falls_the_poison_histogram_tends_to_the_true_one(side: str) 
     histogram_errors, fraction_errors = [], []
     for epsilon in (4.0, 1.0, 0.25, 1 / 16):
         group, poison = true_model(epsilon, 100_000, side)
-        (found,) = maximise([group.emf(group.support(side, 0.0))])
-        histogram_errors.append(np.abs(found.poison - poison).sum())
-        fraction_errors.append(abs(found.byzantine_fraction - 0.25))
+        (solution,) = maximise([group.emf(group.support(side, 0.0))])
+        histogram_errors.append(np.abs(solution.poison - poison).sum())
+        fraction_errors.append(abs(solution.byzantine_fraction - 0.25))
     for errors in (histogram_errors, fraction_errors):
         assert all(later < earlier for earlier, later in pairwise(errors))
         assert errors[-1] < errors[0] / 10
@@ -210,7 +210,7 @@ def test_no_feasible_histograms_beat_the_closed_form(
     honest_weights: list[float], poison_weights: list[float], gamma: float, seed: int
 ) -> None:
     weights = [np.array(honest_weights), np.array(poison_weights)]
-    honest, poison = (each.copy() for each in weights)
+    honest, poison = (histogram.copy() for histogram in weights)
     ImposedFraction(gamma)(honest, poison)
     assert honest.sum() == pytest.approx(1 - gamma)
     assert poison.sum() == pytest.approx(gamma)
@@ -234,7 +234,7 @@ def test_a_numerical_optimiser_finds_the_closed_form(gamma: float) -> None:
     def loss(histogram: Vector) -> float:
         return -objective(weights, histogram)
 
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         loss,
         np.concatenate([np.full(4, (1 - gamma) / 4), np.full(3, gamma / 3)]),
         method="SLSQP",
@@ -244,7 +244,7 @@ def test_a_numerical_optimiser_finds_the_closed_form(gamma: float) -> None:
     )
     ImposedFraction(gamma)(honest_weights, poison_weights)
     closed = np.concatenate([honest_weights, poison_weights])
-    np.testing.assert_allclose(found.x, closed, atol=1e-5)
+    np.testing.assert_allclose(optimum.x, closed, atol=1e-5)
 
 
 # Theorem 5: suppression
@@ -267,9 +267,9 @@ def test_each_suppression_of_clean_buckets_brings_the_poison_histogram_nearer(
     counts = np.random.default_rng(seed).multinomial(40_000, shares).astype(np.float64)
     group = GroupCounts(expected.buckets, counts)
     supports = narrowing_supports(group.buckets)
-    found = maximise([group.emf_star(support, 0.25) for support in supports])
-    errors = [np.abs(each.poison - poison).sum() for each in found]
-    masses = [each.poison[poison > 0].sum() for each in found]
+    solutions = maximise([group.emf_star(support, 0.25) for support in supports])
+    errors = [np.abs(solution.poison - poison).sum() for solution in solutions]
+    masses = [solution.poison[poison > 0].sum() for solution in solutions]
     assert all(later < earlier for earlier, later in pairwise(errors))
     assert all(later > earlier for earlier, later in pairwise(masses))
     assert errors[-1] < 0.6 * errors[0]
@@ -282,7 +282,7 @@ def test_suppression_of_all_clean_buckets_brings_both_histograms_nearer(epsilon:
     honest = 0.75 * np.histogram(values, group.buckets.input_edges)[0] / len(values)
     supports = narrowing_supports(group.buckets)
     problems = [group.emf_star(support, 0.25) for support in (supports[0], supports[-1])]
-    all_buckets, true_buckets = maximise([replace(each, tolerance=1e-3) for each in problems])
+    all_buckets, true_buckets = maximise([replace(problem, tolerance=1e-3) for problem in problems])
 
     def distance(one: FloatArray, other: FloatArray) -> float:
         return float(np.abs(np.cumsum(one - other)).mean())
@@ -404,16 +404,16 @@ def test_both_rules_find_the_side_of_an_ordinary_attack(
 def test_every_mechanism_shows_the_side_and_roughly_the_fraction(mechanism: str, side: str) -> None:
     run = collection(far(mechanism, side), 0.125, mechanism=mechanism)
     for rule in ("variance", "likelihood"):
-        found = probed(run, rule)
-        assert found.side == side
-        assert abs(found.byzantine_fraction - 0.25) < 0.06
+        probe_result = probed(run, rule)
+        assert probe_result.side == side
+        assert abs(probe_result.byzantine_fraction - 0.25) < 0.06
 
 
 def test_a_probe_keeps_the_evidence_for_both_sides() -> None:
-    found = probed(collection("uniform:3C/4,C", 0.5), "variance")
-    assert set(found.solutions) == set(SIDES)
-    assert found.solution is found.solutions["right"]
-    assert found.byzantine_fraction == found.solutions["right"].byzantine_fraction
+    probe_result = probed(collection("uniform:3C/4,C", 0.5), "variance")
+    assert set(probe_result.solutions) == set(SIDES)
+    assert probe_result.solution is probe_result.solutions["right"]
+    assert probe_result.byzantine_fraction == probe_result.solutions["right"].byzantine_fraction
 
 
 def test_the_variance_rule_fails_where_all_poison_is_at_one_point() -> None:
@@ -434,12 +434,12 @@ def test_the_rule_is_reachable_from_the_front_door_and_decides_the_answer() -> N
         rule: estimate(run.summary, method="emf", side_rule=rule)
         for rule in ("variance", "likelihood")
     }
-    assert {rule: each.byzantine.side for rule, each in by_rule.items()} == {
+    assert {rule: answer.byzantine.side for rule, answer in by_rule.items()} == {
         "variance": "left",
         "likelihood": "right",
     }
-    assert [each.fit["side_rule"] for each in by_rule.values()] == ["variance", "likelihood"]
-    errors = {rule: (each.mean - run.truth) ** 2 for rule, each in by_rule.items()}
+    assert [answer.fit["side_rule"] for answer in by_rule.values()] == ["variance", "likelihood"]
+    errors = {rule: (answer.mean - run.truth) ** 2 for rule, answer in by_rule.items()}
     assert errors["likelihood"] < errors["variance"] / 10
 
 

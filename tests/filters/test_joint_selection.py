@@ -58,12 +58,12 @@ class SmallestBudget(Attack):
         return chosen.poison(target, count, rng)
 
 
-def share_of(counts: JointCounts, found: Fit) -> float:
-    return ModelSearch(counts).attacker_share(found)
+def share_of(counts: JointCounts, fitted: Fit) -> float:
+    return ModelSearch(counts).attacker_share(fitted)
 
 
-def score(counts: JointCounts, found: Fit) -> float:
-    return ModelSearch(counts).bic(found)
+def score(counts: JointCounts, fitted: Fit) -> float:
+    return ModelSearch(counts).bic(fitted)
 
 
 OWN_ATTACKS: dict[str, Attack] = {"each its own": EachItsOwn(), "smallest": SmallestBudget()}
@@ -184,8 +184,8 @@ def test_nobody_is_blamed_when_nobody_attacks() -> None:
 @pytest.mark.parametrize("attack", ["noise", "input:1", "uniform:O,C", "evasion:0.5"])
 def test_whatever_is_chosen_has_attackers_in_the_minority(attack: str) -> None:
     counts, choice = chosen(attack, 0.45)
-    for each in (choice.best, *choice.others):
-        assert share_of(counts, each) < 0.5
+    for candidate in (choice.best, *choice.others):
+        assert share_of(counts, candidate) < 0.5
 
 
 def test_the_score_is_the_deviance_and_a_price_for_every_parameter() -> None:
@@ -197,9 +197,9 @@ def test_the_score_is_the_deviance_and_a_price_for_every_parameter() -> None:
 
 
 def test_the_least_poison_is_where_the_poison_is_and_hardly_anywhere_without() -> None:
-    found = least_poison(chosen("uniform:3C/4,C")[0])
-    assert found[:, 57:].all()
-    assert found[:, :56].sum() <= 4
+    support = least_poison(chosen("uniform:3C/4,C")[0])
+    assert support[:, 57:].all()
+    assert support[:, :56].sum() <= 4
     for seed in range(3):
         assert least_poison(chosen("none", 0.0, seed)[0]).sum() <= 4
 
@@ -251,8 +251,12 @@ def test_poison_that_was_blamed_on_the_wrong_island_is_found_where_it_is() -> No
 def test_the_end_of_the_poison_is_only_known_to_a_bucket() -> None:
     counts, choice = chosen("uniform:3C/4,C")
     best = choice.best.model.support
-    wider = [each.model.support for each in choice.others if (each.model.support >= best).all()]
-    assert any(np.array_equal(each, widened(best, reach=1)) for each in wider)
+    wider = [
+        candidate.model.support
+        for candidate in choice.others
+        if (candidate.model.support >= best).all()
+    ]
+    assert any(np.array_equal(support, widened(best, reach=1)) for support in wider)
     low, high = Intervals(choice).mean(counts.values)
     alone = 1.96 * choice.best.standard_error(counts.values)
     middle = choice.best.mean(counts.values)
@@ -268,12 +272,14 @@ def test_the_bias_of_noise_is_what_it_is_on_average() -> None:
     honest = np.where(np.arange(counts.inputs) < 24, 1 / 24, 0.0)
     poison = np.full(counts.counts.shape, 0.3 / counts.counts.shape[1])
     fits = [fit(counts.draw(honest, rng, poison), noise) for _ in range(30)]
-    errors = [each.mean(counts.values) - honest @ counts.values for each in fits]
-    told = [counts.values @ fit_bias(counts, each, replicates=30)[0] for each in fits[:3]]
+    errors = [noise_fit.mean(counts.values) - honest @ counts.values for noise_fit in fits]
+    predicted_biases = [
+        counts.values @ fit_bias(counts, noise_fit, replicates=30)[0] for noise_fit in fits[:3]
+    ]
     unsure = float(np.std(errors)) / math.sqrt(30)
-    assert np.mean(told) == pytest.approx(np.mean(errors), abs=4 * unsure)
+    assert np.mean(predicted_biases) == pytest.approx(np.mean(errors), abs=4 * unsure)
     assert np.mean(errors) > 2 * unsure
-    assert np.mean(told) > unsure
+    assert np.mean(predicted_biases) > unsure
 
 
 def test_a_biased_fit_has_a_longer_interval_on_the_side_of_the_truth() -> None:
@@ -315,9 +321,11 @@ def test_noise_of_a_known_share_is_another_mechanism() -> None:
     counts, choice = chosen("noise", 0.3)
     nobody = PoisonModel.nobody(*counts.counts.shape)
     shares = np.linspace(0.2, 0.4, 9)
-    each = [fit(counts.with_noise(share), nobody).deviance for share in shares]
-    assert choice.even.deviance == pytest.approx(min(each), abs=0.5)
-    assert shares[int(np.argmin(each))] == pytest.approx(choice.even.attacker_shares[0], abs=0.02)
+    deviances = [fit(counts.with_noise(share), nobody).deviance for share in shares]
+    assert choice.even.deviance == pytest.approx(min(deviances), abs=0.5)
+    assert shares[int(np.argmin(deviances))] == pytest.approx(
+        choice.even.attacker_shares[0], abs=0.02
+    )
 
 
 def test_the_most_noise_that_would_not_be_noticed_is_at_the_edge_of_a_test() -> None:
@@ -339,9 +347,9 @@ def test_two_explanations_that_are_close_are_both_told() -> None:
     run = simulate(plan, crowd, "noise", 0.25, np.random.default_rng(2))
     counts = counted(run.summary)
     choice = choose_model(counts)
-    kinds = {each.model.kind for each in (choice.best, *choice.others)}
+    kinds = {candidate.model.kind for candidate in (choice.best, *choice.others)}
     assert {"nobody", "even"} <= kinds
-    assert all(each.p_value > LEAST_FIT_P_VALUE for each in choice.others)
+    assert all(candidate.p_value > LEAST_FIT_P_VALUE for candidate in choice.others)
     answer = estimate(run.summary, method="joint")
     alone = 1.96 * plan.unit * choice.best.standard_error(choice.counts.values)
     assert answer.interval is not None
@@ -452,8 +460,10 @@ def test_the_same_summary_has_the_same_estimate(attack: str) -> None:
 def test_attackers_of_the_lower_end_mirror_those_of_the_upper_end() -> None:
     """Counts read backwards give the answer backwards."""
     summary = collected("uniform:3C/4,C").summary
-    turned = Summary(PLAN, summary.counts[:, ::-1].copy(), tuple(-each for each in summary.sums))
-    there, back = (estimate(each, method="joint") for each in (summary, turned))
+    turned = Summary(PLAN, summary.counts[:, ::-1].copy(), tuple(-total for total in summary.sums))
+    there, back = (
+        estimate(counted_summary, method="joint") for counted_summary in (summary, turned)
+    )
     assert (there.byzantine.side, back.byzantine.side) == ("right", "left")
     assert back.mean == pytest.approx(1 - there.mean, abs=1e-3)
     assert back.byzantine.fraction == pytest.approx(there.byzantine.fraction, abs=1e-3)

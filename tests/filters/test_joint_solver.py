@@ -90,15 +90,15 @@ def plain_em(
     return likelihood(counts, expected), honest, 1 - kept
 
 
-def check_sums(counts: JointCounts, found: Fit) -> None:
-    assert found.honest.sum() == pytest.approx(1, abs=1e-7)
-    assert found.honest.min() >= 0
-    assert found.poison.min() >= 0
-    assert np.allclose(found.poison.sum(axis=1), found.attacker_shares, atol=1e-7)
-    assert np.allclose(found.expected.sum(axis=1), 1, atol=1e-7)
-    looks = (1 - found.attacker_shares)[:, None] * (counts.transitions @ found.honest)
-    assert np.allclose(looks + found.poison, found.expected, atol=1e-9)
-    assert (found.poison[~found.model.support] == 0).all()
+def check_sums(counts: JointCounts, fitted: Fit) -> None:
+    assert fitted.honest.sum() == pytest.approx(1, abs=1e-7)
+    assert fitted.honest.min() >= 0
+    assert fitted.poison.min() >= 0
+    assert np.allclose(fitted.poison.sum(axis=1), fitted.attacker_shares, atol=1e-7)
+    assert np.allclose(fitted.expected.sum(axis=1), 1, atol=1e-7)
+    looks = (1 - fitted.attacker_shares)[:, None] * (counts.transitions @ fitted.honest)
+    assert np.allclose(looks + fitted.poison, fitted.expected, atol=1e-9)
+    assert (fitted.poison[~fitted.model.support] == 0).all()
 
 
 @pytest.mark.slow
@@ -108,16 +108,16 @@ def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None
     attack = "noise" if kind == "even" else "uniform:7C/8,C"
     counts = drawn(attack=attack)
     counts = replace(counts, users=APART * counts.users)
-    found = fit(counts, models(counts)[kind])
-    reached, honest, shares = plain_em(counts, found.model, 6_000, together=False)
-    height = likelihood(counts, found.expected)
-    assert found.converged
-    assert reached <= height + found.duality_gap
+    fitted = fit(counts, models(counts)[kind])
+    reached, honest, shares = plain_em(counts, fitted.model, 6_000, together=False)
+    height = likelihood(counts, fitted.expected)
+    assert fitted.converged
+    assert reached <= height + fitted.duality_gap
     assert reached > height - 0.5
-    deviation = found.standard_error(counts.values)
-    assert abs(honest @ counts.values - found.mean(counts.values)) < 0.25 * deviation
+    deviation = fitted.standard_error(counts.values)
+    assert abs(honest @ counts.values - fitted.mean(counts.values)) < 0.25 * deviation
     if kind in ("alike", "own"):
-        assert np.allclose(shares, found.attacker_shares, atol=0.003)
+        assert np.allclose(shares, fitted.attacker_shares, atol=0.003)
 
 
 @pytest.mark.slow
@@ -125,35 +125,37 @@ def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
     counts = drawn(attack="uniform:7C/8,C")
     tied = replace(counts, users=TOGETHER * counts.users)
     free = fit(replace(counts, users=APART * counts.users), models(counts)["alike"])
-    found = fit(tied, models(counts)["alike"])
-    assert np.ptp(found.attacker_shares) < 1e-6 < np.ptp(free.attacker_shares)
-    reached, honest, shares = plain_em(counts, found.model, 6_000, together=True)
-    assert abs(shares[0] - found.attacker_shares[0]) < 0.003
-    assert reached <= likelihood(counts, found.expected) + found.duality_gap
-    assert abs((honest - found.honest) @ counts.values) < 0.25 * found.standard_error(counts.values)
+    tied_fit = fit(tied, models(counts)["alike"])
+    assert np.ptp(tied_fit.attacker_shares) < 1e-6 < np.ptp(free.attacker_shares)
+    reached, honest, shares = plain_em(counts, tied_fit.model, 6_000, together=True)
+    assert abs(shares[0] - tied_fit.attacker_shares[0]) < 0.003
+    assert reached <= likelihood(counts, tied_fit.expected) + tied_fit.duality_gap
+    assert abs((honest - tied_fit.honest) @ counts.values) < 0.25 * tied_fit.standard_error(
+        counts.values
+    )
 
 
 @pytest.mark.slow
 def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
     counts = drawn(plan, "uniform:7C/8,C")
-    found = fit(counts, models(counts)["own"])
-    reached, _, shares = plain_em(counts, found.model, 20_000, together=False)
-    height = likelihood(counts, found.expected)
-    assert height - 0.1 < reached <= height + found.duality_gap
-    assert shares[0] == pytest.approx(found.attacker_shares[0], abs=0.002)
+    fitted = fit(counts, models(counts)["own"])
+    reached, _, shares = plain_em(counts, fitted.model, 20_000, together=False)
+    height = likelihood(counts, fitted.expected)
+    assert height - 0.1 < reached <= height + fitted.duality_gap
+    assert shares[0] == pytest.approx(fitted.attacker_shares[0], abs=0.002)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_conditions_of_optimality_hold_without_poison(seed: int) -> None:
     counts = drawn(seed=seed, users=30_000)
-    found = fit(counts, models(counts)["nobody"])
-    slope = np.einsum("ti,tij->j", counts.counts / found.expected, counts.transitions)
+    fitted = fit(counts, models(counts)["nobody"])
+    slope = np.einsum("ti,tij->j", counts.counts / fitted.expected, counts.transitions)
     total = counts.reports.sum()
     assert slope.max() - total < NEAR
     slack = total - slope
-    assert (found.honest * slack).max() < 20 * LAST_BARRIER
-    used = found.honest > 0.01
+    assert (fitted.honest * slack).max() < 20 * LAST_BARRIER
+    used = fitted.honest > 0.01
     assert np.abs(slack[used]).max() < NEAR
     assert 2 <= used.sum() < counts.inputs
 
@@ -161,16 +163,16 @@ def test_the_conditions_of_optimality_hold_without_poison(seed: int) -> None:
 def test_the_conditions_of_optimality_hold_for_the_poison_of_each_group() -> None:
     counts = drawn(attack="uniform:3C/4,C", users=30_000)
     counts = replace(counts, users=APART * counts.users)
-    found = fit(counts, models(counts)["own"])
-    ratio = counts.counts / found.expected
-    slope = np.where(found.model.support, ratio, -np.inf) - counts.reports[:, None]
+    fitted = fit(counts, models(counts)["own"])
+    ratio = counts.counts / fitted.expected
+    slope = np.where(fitted.model.support, ratio, -np.inf) - counts.reports[:, None]
     assert slope.max() < NEAR
-    inside = found.poison[found.model.support] * np.abs(slope[found.model.support])
+    inside = fitted.poison[fitted.model.support] * np.abs(slope[fitted.model.support])
     assert inside.max() < 20 * LAST_BARRIER
-    honest = np.einsum("t,ti,tij->j", 1 - found.attacker_shares, ratio, counts.transitions)
-    multiplier = ((1 - found.attacker_shares) * counts.reports).sum()
+    honest = np.einsum("t,ti,tij->j", 1 - fitted.attacker_shares, ratio, counts.transitions)
+    multiplier = ((1 - fitted.attacker_shares) * counts.reports).sum()
     assert honest.max() - multiplier < NEAR
-    assert (found.honest * (multiplier - honest)).max() < 20 * LAST_BARRIER
+    assert (fitted.honest * (multiplier - honest)).max() < 20 * LAST_BARRIER
 
 
 def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
@@ -178,10 +180,10 @@ def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
     model = models(counts)["nobody"]
     best = likelihood(counts, fit(counts, model).expected)
     early = [fit(counts, model, most_steps=steps) for steps in range(12)]
-    for found in early:
-        feasible = found.expected / found.expected.sum(axis=1, keepdims=True)
+    for fitted in early:
+        feasible = fitted.expected / fitted.expected.sum(axis=1, keepdims=True)
         missing = best - likelihood(counts, feasible)
-        assert -1e-3 <= missing <= found.duality_gap + 1e-3
+        assert -1e-3 <= missing <= fitted.duality_gap + 1e-3
     assert not early[0].converged
     assert early[-1].duality_gap < early[4].duality_gap < early[0].duality_gap
 
@@ -243,32 +245,32 @@ AWKWARD: dict[str, Callable[[], JointCounts]] = {
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
 def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
     counts = AWKWARD[name]()
-    found = fit(counts, models(counts)[kind])
-    assert found.converged
-    bounds = counts.inputs + found.model.weight_count + len(counts.reports)
-    assert 0 <= found.duality_gap <= 2 * LAST_BARRIER * bounds
-    check_sums(counts, found)
-    assert np.isfinite(found.deviance)
-    assert found.deviance >= 0
-    assert 0 <= found.p_value <= 1
-    other = plain_em(counts, found.model, 50, together=True)[0]
+    fitted = fit(counts, models(counts)[kind])
+    assert fitted.converged
+    bounds = counts.inputs + fitted.model.weight_count + len(counts.reports)
+    assert 0 <= fitted.duality_gap <= 2 * LAST_BARRIER * bounds
+    check_sums(counts, fitted)
+    assert np.isfinite(fitted.deviance)
+    assert fitted.deviance >= 0
+    assert 0 <= fitted.p_value <= 1
+    other = plain_em(counts, fitted.model, 50, together=True)[0]
     # With noise the problem is not convex: where it fits badly, another peak may be higher.
     room = 1e-3 if kind == "even" else 1e-6
-    assert other <= likelihood(counts, found.expected) + found.duality_gap + room * abs(other)
+    assert other <= likelihood(counts, fitted.expected) + fitted.duality_gap + room * abs(other)
 
 
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
 def test_covariances_are_positive_and_keep_the_sum(kind: str) -> None:
     counts = drawn(attack="uniform:7C/8,C", users=20_000)
-    found = fit(counts, models(counts)[kind])
-    spread = np.linalg.eigvalsh((found.honest_covariance + found.honest_covariance.T) / 2)
+    fitted = fit(counts, models(counts)[kind])
+    spread = np.linalg.eigvalsh((fitted.honest_covariance + fitted.honest_covariance.T) / 2)
     assert spread.min() > -1e-9
     ones = np.ones(counts.inputs)
-    assert abs(ones @ found.honest_covariance @ ones) < 1e-8
-    assert found.standard_error(counts.values) > 0
-    shares = np.linalg.eigvalsh(found.share_covariance)
+    assert abs(ones @ fitted.honest_covariance @ ones) < 1e-8
+    assert fitted.standard_error(counts.values) > 0
+    shares = np.linalg.eigvalsh(fitted.share_covariance)
     assert shares.min() > -1e-12
-    assert (np.diag(found.share_covariance) > 0).all() == (kind in ("alike", "own"))
+    assert (np.diag(fitted.share_covariance) > 0).all() == (kind in ("alike", "own"))
 
 
 def test_a_likelihood_rises_with_every_model_that_has_more_room() -> None:
@@ -304,25 +306,29 @@ def test_standard_errors_are_what_repeated_collections_show(
     mechanism: str, attack: str, kind: str
 ) -> None:
     plan = Plan.new(mechanism, 1.0, min_epsilon=0.5, low=0, high=1)
-    means, told, shares, share_told = [], [], [], []
+    means, standard_errors, shares, share_errors = [], [], [], []
     for seed in range(60):
         counts = drawn(plan, attack, seed=seed)
-        found = fit(counts, models(counts)[kind])
-        means.append(found.mean(counts.values))
-        told.append(found.standard_error(counts.values))
-        shares.append(float(found.attacker_shares.mean()))
-        share_told.append(float(np.sqrt(found.share_covariance.sum()) / len(found.attacker_shares)))
-    assert np.std(means) == pytest.approx(np.mean(told), rel=0.25)
+        fitted = fit(counts, models(counts)[kind])
+        means.append(fitted.mean(counts.values))
+        standard_errors.append(fitted.standard_error(counts.values))
+        shares.append(float(fitted.attacker_shares.mean()))
+        share_errors.append(
+            float(np.sqrt(fitted.share_covariance.sum()) / len(fitted.attacker_shares))
+        )
+    assert np.std(means) == pytest.approx(np.mean(standard_errors), rel=0.25)
     if kind != "nobody":
         # The simulated share of attackers is exact over all groups; the model has it scatter.
-        assert 0.4 * np.mean(share_told) < np.std(shares) < 1.25 * np.mean(share_told)
+        assert 0.4 * np.mean(share_errors) < np.std(shares) < 1.25 * np.mean(share_errors)
 
 
 @pytest.mark.slow
 def test_the_deviance_of_a_true_model_has_its_degrees_of_freedom_on_average() -> None:
-    found = [
+    fits = [
         fit(counts, models(counts)["alike"])
         for counts in (drawn(attack="uniform:7C/8,C", seed=seed) for seed in range(25))
     ]
-    average = np.mean([each.deviance for each in found])
-    assert average == pytest.approx(np.mean([each.degrees_of_freedom for each in found]), rel=0.1)
+    average = np.mean([fitted.deviance for fitted in fits])
+    assert average == pytest.approx(
+        np.mean([fitted.degrees_of_freedom for fitted in fits]), rel=0.1
+    )

@@ -93,7 +93,7 @@ def convex_optimum(
     for _ in range(300):
         point = point * -slope(point)
     whole = {"type": "eq", "fun": lambda z: z.sum() - 1, "jac": lambda z: np.ones(size)}
-    found = optimize.minimize(  # type: ignore[call-overload]
+    optimum = optimize.minimize(  # type: ignore[call-overload]
         cost,
         point,
         jac=slope,
@@ -102,7 +102,7 @@ def convex_optimum(
         method="SLSQP",
         options={"ftol": 1e-16, "maxiter": 1000},
     )
-    polished = np.maximum(found.x, 0.0) / np.maximum(found.x, 0.0).sum()
+    polished = np.maximum(optimum.x, 0.0) / np.maximum(optimum.x, 0.0).sum()
     best = min(point, polished, key=cost)
     saturated = float(-(left @ np.log(left)))
     return cost(best) - saturated, float((-slope(best)).max() - 1)
@@ -120,8 +120,8 @@ def test_the_deviance_is_that_of_a_general_convex_solver(cells: int, epsilon: fl
         counts = drawn.astype(np.float64)
         support = rng.random(cells) < rng.choice([0.2, 0.5])
         expected, short = convex_optimum(part, counts, support)
-        found = deviance(part, counts, support) / 2000
-        assert expected - max(short, 0) - 1e-12 <= found <= expected + 1e-12
+        likelihood_loss = deviance(part, counts, support) / 2000
+        assert expected - max(short, 0) - 1e-12 <= likelihood_loss <= expected + 1e-12
         checked += short < 1e-6
     assert checked >= 3
 
@@ -158,7 +158,7 @@ def test_a_larger_support_never_explains_less(
     part, many = response(epsilon, len(counts)), np.array(counts) * float(times)
     supports = [mask(len(counts), *order[:size]) for size in range(len(counts) + 1)]
     deviances = [deviance(part, many, support) for support in supports]
-    assert all(math.isfinite(each) and each >= 0 for each in deviances)
+    assert all(math.isfinite(value) and value >= 0 for value in deviances)
     slack = 1e-13 * many.sum()
     assert all(small >= large - slack for small, large in pairwise(deviances))
     assert deviances[-1] == 0
@@ -205,7 +205,7 @@ def test_what_honest_users_or_poison_on_the_support_make_is_explained(
 def test_a_share_of_honest_users_that_must_be_all_is_found_to_the_last_digit() -> None:
     """Poison on the rarer of two categories is of no use, whatever the number of reports."""
     part, counts = response(0.0625, 2), np.array([871_756_530.0, 128_243_470.0])
-    alone, with_poison = (deviance(part, counts, mask(2, *each)) for each in ((), (1,)))
+    alone, with_poison = (deviance(part, counts, mask(2, *targets)) for targets in ((), (1,)))
     assert with_poison == pytest.approx(alone, rel=1e-12)
     assert deviance(part, counts, mask(2, 0)) == 0
 
@@ -214,9 +214,9 @@ def test_categories_that_nobody_reported_are_fitted() -> None:
     part = response(1.0, 4)
     for counts in ([1000, 0, 0, 0], [0, 0, 500, 500], [0, 1, 0, 99]):
         for size in range(4):
-            found = deviance(part, np.array(counts) * 1.0, mask(4, *range(size)))
+            total_deviance = deviance(part, np.array(counts) * 1.0, mask(4, *range(size)))
             expected, short = convex_optimum(part, np.array(counts) * 1.0, mask(4, *range(size)))
-            assert found / 2 / sum(counts) == pytest.approx(expected, abs=max(short, 1e-9))
+            assert total_deviance / 2 / sum(counts) == pytest.approx(expected, abs=max(short, 1e-9))
 
 
 def test_a_deviance_has_the_distribution_that_the_limit_assumes() -> None:
@@ -224,9 +224,9 @@ def test_a_deviance_has_the_distribution_that_the_limit_assumes() -> None:
     rng, part = np.random.default_rng(1), response(0.001, 15)
     even = probabilities(part, np.full(15, 1 / 15), 0.0)
     drawn = [rng.multinomial(MANY, even).astype(np.float64) for _ in range(400)]
-    found = [deviance(part, counts, mask(15)) for counts in drawn]
-    assert np.mean(found) == pytest.approx(14, abs=5 * math.sqrt(28 / 400))
-    assert np.mean(np.array(found) > chi2(14).isf(0.1)) == pytest.approx(0.1, abs=0.06)
+    deviances = [deviance(part, counts, mask(15)) for counts in drawn]
+    assert np.mean(deviances) == pytest.approx(14, abs=5 * math.sqrt(28 / 400))
+    assert np.mean(np.array(deviances) > chi2(14).isf(0.1)) == pytest.approx(0.1, abs=0.06)
 
 
 @settings(deadline=None)
@@ -240,9 +240,9 @@ def test_water_filling_is_the_best_of_all_choices_of_what_lies_on_the_floor(
 ) -> None:
     shares = np.array(counts) / 1000
     floor = depth * total / len(shares)
-    found = water_filled(shares, total, floor)
-    assert found.sum() == pytest.approx(total, rel=1e-9)
-    assert found.min() >= floor * (1 - 1e-9)
+    filled = water_filled(shares, total, floor)
+    assert filled.sum() == pytest.approx(total, rel=1e-9)
+    assert filled.min() >= floor * (1 - 1e-9)
     best = -math.inf
     for code in range(2 ** len(shares) - 1):
         low = np.array([bool(code >> place & 1) for place in range(len(shares))])
@@ -253,7 +253,7 @@ def test_water_filling_is_the_best_of_all_choices_of_what_lies_on_the_floor(
         if tried.min() >= floor * (1 - 1e-12):
             best = max(best, float(xlogy(shares, np.maximum(tried, 1e-300)).sum()))
     if best > -math.inf:
-        assert xlogy(shares, np.maximum(found, 1e-300)).sum() == pytest.approx(best, abs=1e-9)
+        assert xlogy(shares, np.maximum(filled, 1e-300)).sum() == pytest.approx(best, abs=1e-9)
 
 
 def test_water_without_shares_is_spread_evenly() -> None:
@@ -272,9 +272,9 @@ def test_the_deviance_of_one_category_is_that_of_poisson_counts(expected: float)
 
 
 def test_with_few_reports_the_limit_is_that_of_the_worst_case() -> None:
-    found = [unit_deviance(expected) for expected in (0.0, 1e-3, 1.0, 1.25, 3, 10, 1e3, 1e4, 1e12)]
-    assert found[0] == found[1] == found[2] == found[3] == max(found)
-    assert all(before >= after >= 1 for before, after in pairwise(found))
+    limits = [unit_deviance(expected) for expected in (0.0, 1e-3, 1.0, 1.25, 3, 10, 1e3, 1e4, 1e12)]
+    assert limits[0] == limits[1] == limits[2] == limits[3] == max(limits)
+    assert all(before >= after >= 1 for before, after in pairwise(limits))
 
 
 # Which categories are found
@@ -304,13 +304,13 @@ def test_poisoned_categories_are_found(
     part = response(0.0625, cells, name)
     honest = np.random.default_rng(cells).dirichlet(np.full(cells, 1.0))
     chances = probabilities(part, honest, 0.25, *targets)
-    found = located(part, np.random.default_rng(7).multinomial(MANY, chances), rule)
-    assert found.categories == targets
-    assert found.byzantine_fraction == pytest.approx(0.25, abs=0.03)
-    assert found.deviances[0] > found.allowed >= found.deviances[1]
-    assert not found.ruled
-    assert found.solution.poison[~mask(cells, *targets)].sum() == 0
-    assert found.runs == [found.solution]
+    location = located(part, np.random.default_rng(7).multinomial(MANY, chances), rule)
+    assert location.categories == targets
+    assert location.byzantine_fraction == pytest.approx(0.25, abs=0.03)
+    assert location.deviances[0] > location.allowed >= location.deviances[1]
+    assert not location.ruled
+    assert location.solution.poison[~mask(cells, *targets)].sum() == 0
+    assert location.runs == [location.solution]
 
 
 @every_rule
@@ -319,23 +319,23 @@ def test_a_target_is_found_whatever_the_honest_users_crowd_on(target: int, rule:
     part = response(0.0625, 15)
     for first in (0.97, 1.0):
         chances = probabilities(part, skewed(15, first), 0.1, target)
-        found = located(part, np.random.default_rng(1).multinomial(MANY, chances), rule)
-        assert found.categories == (target,)
+        location = located(part, np.random.default_rng(1).multinomial(MANY, chances), rule)
+        assert location.categories == (target,)
 
 
 def test_a_few_attackers_among_many_reports_are_found() -> None:
     part = response(0.0625, 15)
     chances = probabilities(part, np.full(15, 1 / 15), 0.01, 3)
-    found = located(part, np.random.default_rng(1).multinomial(10**8, chances))
-    assert found.categories == (3,)
+    location = located(part, np.random.default_rng(1).multinomial(10**8, chances))
+    assert location.categories == (3,)
 
 
 def test_the_numbers_of_found_categories_rise() -> None:
-    found = located(
+    location = located(
         response(0.0625, 15),
         MANY * probabilities(response(0.0625, 15), np.full(15, 1 / 15), 0.3, 14, 2, 8),
     )
-    assert found.categories == (2, 8, 14)
+    assert location.categories == (2, 8, 14)
 
 
 @pytest.mark.parametrize("cells", [2, 3, 15, 100])
@@ -346,12 +346,12 @@ def test_nothing_is_found_where_nobody_attacks(cells: int) -> None:
             chances = probabilities(response(epsilon, cells), honest, 0.0)
             for _ in range(6):
                 counts = rng.multinomial(20_000, chances)
-                found = located(response(epsilon, cells), counts)
-                alarms += bool(found.categories)
+                location = located(response(epsilon, cells), counts)
+                alarms += bool(location.categories)
                 trials += 1
-                if not found.categories:
-                    assert found.byzantine_fraction == 0
-                    assert not found.ruled
+                if not location.categories:
+                    assert location.byzantine_fraction == 0
+                    assert not location.ruled
     assert trials > 50
     assert alarms <= 1
 
@@ -368,8 +368,8 @@ def test_few_reports_a_category_raise_no_alarm(cells: int, reports: int) -> None
 def test_few_reports_a_category_do_not_make_the_wrong_ones_suspicious() -> None:
     rng, part = np.random.default_rng(5), response(0.0625, 1000)
     chances = probabilities(part, np.full(1000, 1 / 1000), 0.3, 17)
-    found = [located(part, rng.multinomial(3000, chances)).categories for _ in range(8)]
-    assert found.count((17,)) == 8
+    targets = [located(part, rng.multinomial(3000, chances)).categories for _ in range(8)]
+    assert targets.count((17,)) == 8
 
 
 @pytest.mark.slow
@@ -380,12 +380,12 @@ def test_no_found_category_can_be_left_out(
 ) -> None:
     """Whatever the counts are, even such as no attack makes."""
     part, many = response(epsilon, len(counts)), np.array(counts) * float(times)
-    found = located(part, many, rule)
-    whole = mask(len(counts), *found.categories)
-    assert deviance(part, many, whole) <= found.allowed
-    for each in found.categories:
-        assert deviance(part, many, whole & ~mask(len(counts), each)) > found.allowed
-    assert set(np.flatnonzero(found.solution.poison)) <= set(found.categories)
+    location = located(part, many, rule)
+    whole = mask(len(counts), *location.categories)
+    assert deviance(part, many, whole) <= location.allowed
+    for category in location.categories:
+        assert deviance(part, many, whole & ~mask(len(counts), category)) > location.allowed
+    assert set(np.flatnonzero(location.solution.poison)) <= set(location.categories)
 
 
 @pytest.mark.slow
@@ -393,17 +393,17 @@ def test_no_found_category_can_be_left_out(
 @given(counts_of_categories, budgets, st.sampled_from([1, 100]))
 def test_no_smaller_set_explains_the_counts(counts: list[int], epsilon: float, times: int) -> None:
     part, many = response(epsilon, len(counts)), np.array(counts) * float(times)
-    found = located(part, many, "variance")
+    location = located(part, many, "variance")
     explaining = [
         set(chosen)
-        for chosen in combinations(range(len(counts)), len(found.categories))
-        if deviance(part, many, mask(len(counts), *chosen)) <= found.allowed
+        for chosen in combinations(range(len(counts)), len(location.categories))
+        if deviance(part, many, mask(len(counts), *chosen)) <= location.allowed
     ]
-    assert set(found.categories) in explaining
-    assert found.ruled == (len(explaining) > 1)
-    for chosen in combinations(range(len(counts)), max(len(found.categories) - 1, 0)):
-        if len(chosen) < len(found.categories):
-            assert deviance(part, many, mask(len(counts), *chosen)) > found.allowed
+    assert set(location.categories) in explaining
+    assert location.ruled == (len(explaining) > 1)
+    for chosen in combinations(range(len(counts)), max(len(location.categories) - 1, 0)):
+        if len(chosen) < len(location.categories):
+            assert deviance(part, many, mask(len(counts), *chosen)) > location.allowed
 
 
 @settings(deadline=None, max_examples=25)
@@ -434,18 +434,22 @@ def plainly_chosen(
     ]
     fewest = min(len(chosen) for chosen in explaining)
     smallest = [chosen for chosen in explaining if len(chosen) == fewest]
-    found = set.intersection(*smallest)
-    while len(found) < fewest:
-        left = sorted(set().union(*(chosen for chosen in smallest if found <= chosen)) - found)
+    categories = set.intersection(*smallest)
+    while len(categories) < fewest:
+        left = sorted(
+            set().union(*(chosen for chosen in smallest if categories <= chosen)) - categories
+        )
         while len(left) > 1:
             sides = left[: len(left) // 2], left[len(left) // 2 :]
-            first, second = (plain_em.emf(buckets, counts, mask(cells, *found, *s)) for s in sides)
+            first, second = (
+                plain_em.emf(buckets, counts, mask(cells, *categories, *s)) for s in sides
+            )
             better = np.var(first.honest) < np.var(second.honest)
             if rule == "likelihood":
                 better = first.likelihoods[-1] > second.likelihoods[-1]
             left = sides[0] if better else sides[1]
-        found.add(left[0])
-    return found
+        categories.add(left[0])
+    return categories
 
 
 @pytest.mark.slow
@@ -454,10 +458,10 @@ def test_places_that_several_categories_could_have_are_filled_by_the_rule(rule: 
     rng, part, sizes = np.random.default_rng(4), response(1.0, 6), []
     for _ in range(40):
         counts = np.round(1000 * rng.dirichlet(np.full(6, 3.0)))
-        found = located(part, counts, rule)
-        if found.ruled and len(found.categories) > 1:
-            assert set(found.categories) == plainly_chosen(part, counts, found.allowed, rule)
-            sizes.append(len(found.categories))
+        location = located(part, counts, rule)
+        if location.ruled and len(location.categories) > 1:
+            assert set(location.categories) == plainly_chosen(part, counts, location.allowed, rule)
+            sizes.append(len(location.categories))
     assert len(sizes) >= 3
 
 
@@ -468,10 +472,10 @@ def test_many_ways_to_explain_the_counts_are_no_hindrance(rule: str) -> None:
     honest = np.random.default_rng(1).dirichlet(np.ones(40))
     chances = probabilities(part, honest, 0.25, *range(0, 40, 2))
     counts = np.random.default_rng(2).multinomial(100_000, chances)
-    found = located(part, counts, rule)
-    assert found.ruled
-    assert found.deviances[1] <= found.allowed
-    assert 0 < len(found.categories) <= 20
+    location = located(part, counts, rule)
+    assert location.ruled
+    assert location.deviances[1] <= location.allowed
+    assert 0 < len(location.categories) <= 20
 
 
 EITHER = np.array([0.19, 0.27, 0.27, 0.27])
@@ -487,18 +491,18 @@ def test_where_either_side_explains_the_counts_the_rule_chooses(
     part, counts = response(math.log(2), 4), MANY * shares
     buckets = Buckets.for_reports(part, MANY)
     sides = [mask(4, 0, 1), mask(4, 2, 3)]
-    found = located(part, counts, rule)
+    location = located(part, counts, rule)
     assert [deviance(part, counts, side) for side in sides] == [0, 0]
-    assert deviance(part, counts, mask(4)) > found.allowed
-    assert found.ruled
+    assert deviance(part, counts, mask(4)) > location.allowed
+    assert location.ruled
     first, second = (plain_em.emf(buckets, counts, side) for side in sides)
     better = {
         "variance": np.var(first.honest) < np.var(second.honest),
         "likelihood": first.likelihoods[-1] > second.likelihoods[-1],
     }
     expected = {0, 1} if better[rule] else {2, 3}
-    assert set(found.categories) <= expected
-    assert found.categories
+    assert set(location.categories) <= expected
+    assert location.categories
 
 
 def test_the_rules_may_choose_different_sides() -> None:
@@ -520,17 +524,17 @@ def test_given_poison_stays_as_it_is() -> None:
     part = response(0.5, 4)
     counts = np.array([100.0, 200.0, 300.0, 400.0])
     poison = np.array([0.0, 0.05, 0.0, 0.15])
-    (found,) = maximise([group_of(part, counts).with_fixed_poison(poison)])
-    np.testing.assert_array_equal(found.poison, poison)
-    assert found.honest.sum() == pytest.approx(0.8, abs=1e-12)
+    (solution,) = maximise([group_of(part, counts).with_fixed_poison(poison)])
+    np.testing.assert_array_equal(solution.poison, poison)
+    assert solution.honest.sum() == pytest.approx(0.8, abs=1e-12)
 
 
 def test_no_poison_is_a_plain_em() -> None:
     part, counts = response(0.5, 3), np.array([500.0, 300.0, 200.0])
-    (found,) = maximise([group_of(part, counts).with_fixed_poison(np.zeros(3))])
+    (solution,) = maximise([group_of(part, counts).with_fixed_poison(np.zeros(3))])
     (alone,) = maximise([group_of(part, counts).emf(mask(3))])
-    np.testing.assert_allclose(found.honest, alone.honest, atol=1e-12)
-    assert found.byzantine_fraction == 0
+    np.testing.assert_allclose(solution.honest, alone.honest, atol=1e-12)
+    assert solution.byzantine_fraction == 0
 
 
 def test_given_poison_fits_as_well_as_what_the_counts_allow() -> None:
@@ -539,8 +543,8 @@ def test_given_poison_fits_as_well_as_what_the_counts_allow() -> None:
     honest, poison = np.array([0.5, 0.25, 0.05]), np.array([0.0, 0.0, 0.2])
     counts = MANY * (probabilities(part, honest / 0.8, 0.0) * 0.8 + poison)
     problem = group_of(part, counts).with_fixed_poison(poison)
-    (found,) = maximise([problem])
-    np.testing.assert_allclose(found.honest, honest, atol=0.005)
+    (solution,) = maximise([problem])
+    np.testing.assert_allclose(solution.honest, honest, atol=0.005)
 
 
 def test_the_m_steps_agree_on_one_category() -> None:
