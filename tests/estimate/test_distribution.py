@@ -70,25 +70,25 @@ def point_masses(distribution: Distribution, points: int = 4000) -> tuple[FloatA
 
 @pytest.mark.parametrize("seed", range(4))
 def test_moments_and_quantiles_are_those_of_samples(seed: int) -> None:
-    found = random_one(seed)
-    values = sampled(found, 400_000)
-    deviation = math.sqrt(found.variance)
-    assert found.mean == pytest.approx(values.mean(), abs=6 * deviation / math.sqrt(400_000))
-    assert found.variance == pytest.approx(values.var(), rel=0.02)
+    distribution = random_one(seed)
+    values = sampled(distribution, 400_000)
+    deviation = math.sqrt(distribution.variance)
+    assert distribution.mean == pytest.approx(values.mean(), abs=6 * deviation / math.sqrt(400_000))
+    assert distribution.variance == pytest.approx(values.var(), rel=0.02)
     for share in (0.01, 0.1, 0.25, 0.5, 0.9, 0.99):
-        assert found.cdf(found.quantile(share)) == pytest.approx(share, abs=1e-9)
-        assert np.mean(values <= found.quantile(share)) == pytest.approx(share, abs=0.005)
-    for at in np.linspace(found.edges[0] - 1, found.edges[-1] + 1, 9):
-        assert found.cdf(float(at)) == pytest.approx(np.mean(values <= at), abs=0.005)
+        assert distribution.cdf(distribution.quantile(share)) == pytest.approx(share, abs=1e-9)
+        assert np.mean(values <= distribution.quantile(share)) == pytest.approx(share, abs=0.005)
+    for at in np.linspace(distribution.edges[0] - 1, distribution.edges[-1] + 1, 9):
+        assert distribution.cdf(float(at)) == pytest.approx(np.mean(values <= at), abs=0.005)
 
 
 def test_moments_of_point_masses_are_those_of_numpy() -> None:
     for seed in range(4):
-        found = random_one(seed)
-        places, weights = point_masses(found)
-        assert found.mean == pytest.approx(np.average(places, weights=weights), abs=1e-9)
-        spread = np.average((places - found.mean) ** 2, weights=weights)
-        assert found.variance == pytest.approx(spread, rel=1e-6)
+        distribution = random_one(seed)
+        places, weights = point_masses(distribution)
+        assert distribution.mean == pytest.approx(np.average(places, weights=weights), abs=1e-9)
+        spread = np.average((places - distribution.mean) ** 2, weights=weights)
+        assert distribution.variance == pytest.approx(spread, rel=1e-6)
 
 
 def test_a_quantile_is_the_smallest_value_that_will_do() -> None:
@@ -105,11 +105,11 @@ def test_a_quantile_is_the_smallest_value_that_will_do() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.floats(0, 1), min_size=2, max_size=9))
 def test_quantiles_never_fall(seed: int, shares: list[float]) -> None:
-    found = random_one(seed, 5)
-    values = [found.quantile(share) for share in sorted(shares)]
+    distribution = random_one(seed, 5)
+    values = [distribution.quantile(share) for share in sorted(shares)]
     assert all(before <= after for before, after in pairwise(values))
-    assert found.edges[0] <= values[0]
-    assert values[-1] <= found.edges[-1]
+    assert distribution.edges[0] <= values[0]
+    assert values[-1] <= distribution.edges[-1]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
@@ -140,14 +140,14 @@ def test_what_is_no_distribution_is_refused(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_distribution_survives_json(seed: int) -> None:
-    found = random_one(seed)
-    keys = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert Distribution.from_dict(keys) == found
-    assert keys["mean"] == found.mean
-    assert keys["variance"] == found.variance
+    distribution = random_one(seed)
+    keys = json.loads(json.dumps(distribution.to_dict(), allow_nan=False))
+    assert Distribution.from_dict(keys) == distribution
+    assert keys["mean"] == distribution.mean
+    assert keys["variance"] == distribution.variance
     assert len(keys["cdf"]) == len(keys["edges"]) == len(keys["fractions"]) + 1
     assert (keys["cdf"][0], keys["cdf"][-1]) == (0, 1)
-    assert keys["quantiles"]["0.5"] == found.quantile(0.5)
+    assert keys["quantiles"]["0.5"] == distribution.quantile(0.5)
 
 
 # How far two distributions are apart
@@ -192,20 +192,20 @@ def test_finer_buckets_of_the_same_density_are_no_distance() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_the_cdf_of_a_mixture_is_the_mixture_of_cdfs(seeds: list[int], seed: int) -> None:
-    parts = [random_one(each, 4) for each in seeds]
+    parts = [random_one(part_seed, 4) for part_seed in seeds]
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(parts)))
-    found = mixture(parts, weights.tolist())
-    assert found.mean == pytest.approx(weights @ [part.mean for part in parts], abs=1e-9)
-    for at in np.linspace(found.edges[0] - 1, found.edges[-1] + 1, 7):
+    mixed = mixture(parts, weights.tolist())
+    assert mixed.mean == pytest.approx(weights @ [part.mean for part in parts], abs=1e-9)
+    for at in np.linspace(mixed.edges[0] - 1, mixed.edges[-1] + 1, 7):
         expected = weights @ [part.cdf(float(at)) for part in parts]
-        assert found.cdf(float(at)) == pytest.approx(expected, abs=1e-9)
+        assert mixed.cdf(float(at)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_mixture_of_one_is_itself() -> None:
     one = random_one(3)
-    found = mixture([one], [7.0])
-    assert found.edges == one.edges
-    assert found.fractions == pytest.approx(one.fractions)
+    mixed = mixture([one], [7.0])
+    assert mixed.edges == one.edges
+    assert mixed.fractions == pytest.approx(one.fractions)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.1, 0.4), (-3.7, 1e6), (1e6, 1e6 + 1)])
@@ -216,9 +216,9 @@ def test_edges_that_nearly_coincide_do_no_harm(low: float, high: float) -> None:
         for buckets in rng.integers(1, 90, size=2):
             edges = low + np.arange(buckets + 1) / buckets * (high - low)
             parts.append(Distribution.of(edges, rng.dirichlet(np.full(buckets, 0.3)) + 1e-12))
-        found = mixture(parts, [0.3, 0.7])
-        assert min(found.fractions) >= 0
-        assert sum(found.fractions) == pytest.approx(1)
+        mixed = mixture(parts, [0.3, 0.7])
+        assert min(mixed.fractions) >= 0
+        assert sum(mixed.fractions) == pytest.approx(1)
 
 
 # Means of biased reports
@@ -250,8 +250,8 @@ def test_a_mean_of_the_square_wave_is_a_plain_ems_of_what_the_poison_leaves(
         buckets = Buckets.for_reports(summary.plan.group_mechanisms[group], reports)
         counts = plain_em.bucket_counts(buckets, summary.counts[group])
         left = np.maximum(counts - reports * analysis.solution(scheme, group).poison, 0)
-        found = plain_em.ems(buckets, left)
-        mean = float(buckets.input_values @ found.honest / found.honest.sum())
+        fit = plain_em.ems(buckets, left)
+        mean = float(buckets.input_values @ fit.honest / fit.honest.sum())
         assert analysis.mean(scheme, group) == pytest.approx(mean, abs=1e-9)
         assert analysis.converged(scheme, group)
 
@@ -274,18 +274,18 @@ def test_trusting_everybody_with_the_square_wave_is_the_mean_of_one_histogram(
 # Distributions as answers
 
 
-def check_shape(found: Distribution | None) -> Distribution:
-    assert found is not None
-    assert sum(found.fractions) == pytest.approx(1)
-    assert min(found.fractions) >= 0
-    assert (found.edges[0], found.edges[-1]) == pytest.approx((LOW, HIGH))
-    return found
+def check_shape(distribution: Distribution | None) -> Distribution:
+    assert distribution is not None
+    assert sum(distribution.fractions) == pytest.approx(1)
+    assert min(distribution.fractions) >= 0
+    assert (distribution.edges[0], distribution.edges[-1]) == pytest.approx((LOW, HIGH))
+    return distribution
 
 
-def apart(found: Distribution, run: Simulation) -> float:
+def apart(distribution: Distribution, run: Simulation) -> float:
     """In shares of the range."""
     assert run.honest is not None
-    return wasserstein(found, run.honest) / (HIGH - LOW)
+    return wasserstein(distribution, run.honest) / (HIGH - LOW)
 
 
 @every_mechanism
@@ -294,19 +294,23 @@ def test_the_distribution_is_near_the_truth_when_nobody_attacks(
     mechanism: str, method: str
 ) -> None:
     run = collection(mechanism, "none")
-    found = check_shape(estimate(run.summary, method=method, statistic="distribution").distribution)
+    distribution = check_shape(
+        estimate(run.summary, method=method, statistic="distribution").distribution
+    )
     limits = {"ostrich": 0.03, "emf": 0.2}
-    assert apart(found, run) < limits.get(method, 0.1)
+    assert apart(distribution, run) < limits.get(method, 0.1)
 
 
 @every_mechanism
 @pytest.mark.parametrize("method", ["emf-star", "cemf-star"])
 def test_the_distribution_is_freed_of_poison(mechanism: str, method: str) -> None:
     run = collection(mechanism)
-    found = check_shape(estimate(run.summary, method=method, statistic="distribution").distribution)
+    distribution = check_shape(
+        estimate(run.summary, method=method, statistic="distribution").distribution
+    )
     answer = estimate(run.summary, method="ostrich", statistic="distribution")
-    assert apart(found, run) < 0.08
-    assert apart(found, run) < apart(check_shape(answer.distribution), run) / 2
+    assert apart(distribution, run) < 0.08
+    assert apart(distribution, run) < apart(check_shape(answer.distribution), run) / 2
 
 
 @every_mechanism
@@ -337,25 +341,25 @@ def test_the_distribution_comes_from_the_cells_that_the_poison_leaves(mechanism:
                 share = max(cells.sum() - reports * poison[bucket], 0) / cells.sum()
                 kept[group, first:last] = share * cells
     expected = distribution_of(summary.plan, analysis.groups, kept)
-    found = check_shape(estimate(summary, statistic="distribution").distribution)
-    assert found.edges == expected.edges
-    assert found.fractions == pytest.approx(expected.fractions, abs=1e-9)
+    distribution = check_shape(estimate(summary, statistic="distribution").distribution)
+    assert distribution.edges == expected.edges
+    assert distribution.fractions == pytest.approx(expected.fractions, abs=1e-9)
 
 
 @every_mechanism
 def test_trimming_has_the_distribution_of_the_reports_it_keeps(mechanism: str) -> None:
     summary = collection(mechanism).summary
     groups = range(len(summary.plan.all_groups))
-    found = estimate(summary, method="trimming", statistic="distribution", side="left")
+    answer = estimate(summary, method="trimming", statistic="distribution", side="left")
     expected = distribution_of(summary.plan, groups, Trimming(side="left").kept_counts(summary))
-    assert check_shape(found.distribution) == expected
+    assert check_shape(answer.distribution) == expected
 
 
 @every_mechanism
 def test_the_baseline_has_a_distribution(mechanism: str) -> None:
     attacked, peaceful = (collection(mechanism, a, protocol="baseline") for a in ("", "none"))
-    found = estimate(peaceful.summary, statistic="distribution")
-    assert apart(check_shape(found.distribution), peaceful) < 0.2
+    answer = estimate(peaceful.summary, statistic="distribution")
+    assert apart(check_shape(answer.distribution), peaceful) < 0.2
     check_shape(estimate(attacked.summary, statistic="distribution").distribution)
 
 
@@ -368,7 +372,7 @@ def test_the_distribution_of_tiers_is_their_mixture(mechanism: str) -> None:
     budgets = np.where(np.arange(20_000) < 8_000, 0.5, 1.0)
     rng = np.random.default_rng(2)
     run = simulate(plan, values, far(mechanism), 0.25, rng, budgets=budgets)
-    found = estimate(run.summary, statistic="distribution")
+    answer_of_all = estimate(run.summary, statistic="distribution")
     parts = []
     for place, low_epsilon in enumerate((0.5, 0.25)):
         groups = list(plan.tier_groups(place))
@@ -376,8 +380,8 @@ def test_the_distribution_of_tiers_is_their_mixture(mechanism: str) -> None:
         counts, sums = run.summary.counts[groups], [run.summary.sums[group] for group in groups]
         single = estimate(Summary(alone, counts.copy(), tuple(sums)), statistic="distribution")
         parts.append(check_shape(single.distribution))
-    expected = mixture(parts, [tier.weight for tier in found.tiers])
-    answer = check_shape(found.distribution)
+    expected = mixture(parts, [tier.weight for tier in answer_of_all.tiers])
+    answer = check_shape(answer_of_all.distribution)
     assert wasserstein(answer, expected) < 1e-9
     assert apart(answer, run) < 0.1
 
@@ -385,10 +389,10 @@ def test_the_distribution_of_tiers_is_their_mixture(mechanism: str) -> None:
 @every_mechanism
 @pytest.mark.parametrize("method", ["emf-star", "ostrich", "trimming"])
 def test_an_answer_with_a_distribution_survives_json(mechanism: str, method: str) -> None:
-    found = estimate(collection(mechanism).summary, method=method, statistic="distribution")
-    text = found.to_json()
+    answer = estimate(collection(mechanism).summary, method=method, statistic="distribution")
+    text = answer.to_json()
     again = Estimate.from_json(text)
-    assert again == found
+    assert again == answer
     assert again.to_json() == text
     keys = json.loads(text)["distribution"]
     assert keys.keys() == {"edges", "fractions", "mean", "variance", "quantiles", "cdf"}
@@ -398,10 +402,10 @@ def test_units_do_not_matter() -> None:
     summary = collection("square-wave").summary
     wide = Plan.new("square-wave", 2.0, min_epsilon=0.25, low=0, high=1000)
     other = estimate(Summary(wide, summary.counts, summary.sums), statistic="distribution")
-    found = check_shape(estimate(summary, statistic="distribution").distribution)
+    distribution = check_shape(estimate(summary, statistic="distribution").distribution)
     assert other.distribution is not None
-    assert other.distribution.fractions == found.fractions
-    scaled = (np.array(found.edges) - LOW) / (HIGH - LOW) * 1000
+    assert other.distribution.fractions == distribution.fractions
+    scaled = (np.array(distribution.edges) - LOW) / (HIGH - LOW) * 1000
     np.testing.assert_allclose(other.distribution.edges, scaled, atol=1e-9)
 
 
@@ -413,9 +417,9 @@ def test_few_reports_in_one_group_do_not_spoil_the_others() -> None:
     binner.add_group(0, rng.uniform(0, 0.5, 7))
     binner.add_group(1, rng.uniform(0, 1, 4000))
     for method in KEEPING:
-        found = estimate(binner.summary(), method=method, statistic="distribution")
-        check_shape(found.distribution)
-        assert math.isfinite(found.mean)
+        answer = estimate(binner.summary(), method=method, statistic="distribution")
+        check_shape(answer.distribution)
+        assert math.isfinite(answer.mean)
 
 
 def test_a_distribution_needs_reports_that_are_left() -> None:
@@ -439,9 +443,9 @@ def test_a_defence_of_ones_own_may_have_only_a_mean() -> None:
 
     summary = collection("piecewise").summary
     assert Guess().estimate(summary, "guess").mean == (LOW + HIGH) / 2
-    asked = Statistic("distribution")
+    statistic = Statistic("distribution")
     with pytest.raises(InvalidParameter, match="must be one that gives distribution"):
-        Guess().estimate(summary, "guess", asked)
+        Guess().estimate(summary, "guess", statistic)
 
 
 # The truth of a simulation

@@ -58,15 +58,15 @@ def test_a_method_fits_some_plan(name: str) -> None:
 
 @every_fitting_plan
 def test_the_estimate_is_complete(name: str, plan: str) -> None:
-    found = answer(name, plan)
-    assert found.method == name
-    assert found.verdict
-    assert found.users == pytest.approx(2000)
-    assert found.reports == collection(plan).summary.reports.sum()
-    assert (found.frequencies is not None) == PLANS[plan].categorical
-    assert Estimate.from_json(found.to_json()).to_json() == found.to_json()
+    result = answer(name, plan)
+    assert result.method == name
+    assert result.verdict
+    assert result.users == pytest.approx(2000)
+    assert result.reports == collection(plan).summary.reports.sum()
+    assert (result.frequencies is not None) == PLANS[plan].categorical
+    assert Estimate.from_json(result.to_json()).to_json() == result.to_json()
     if PLANS[plan].categorical:
-        assert sum((found.frequencies or {}).values()) == pytest.approx(1.0)
+        assert sum((result.frequencies or {}).values()) == pytest.approx(1.0)
 
 
 @every_fitting_plan

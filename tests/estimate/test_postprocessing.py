@@ -27,16 +27,16 @@ def test_norm_sub_is_what_is_done_unless_something_else_is_asked() -> None:
 @given(vectors)
 def test_none_changes_nothing_and_clip_only_what_is_outside(vector: FloatArray) -> None:
     assert post_process(vector, "none").tolist() == vector.tolist()
-    expected = [min(max(each, 0.0), 1.0) for each in vector]
+    expected = [min(max(frequency, 0.0), 1.0) for frequency in vector]
     assert post_process(vector, "clip").tolist() == expected
 
 
-def check_nearest(vector: FloatArray, found: FloatArray) -> None:
+def check_nearest(vector: FloatArray, nearest: FloatArray) -> None:
     """The conditions of Karush, Kuhn and Tucker, which only the nearest point satisfies."""
-    assert found.sum() == pytest.approx(1, abs=1e-12)
-    assert found.min() >= 0
-    taken = vector - found
-    kept = found > 1e-12
+    assert nearest.sum() == pytest.approx(1, abs=1e-12)
+    assert nearest.min() >= 0
+    taken = vector - nearest
+    kept = nearest > 1e-12
     assert np.ptp(taken[kept]) < 1e-9
     assert (taken[~kept] <= taken[kept].min() + 1e-9).all()
 
@@ -57,7 +57,7 @@ def test_norm_sub_of_unbiased_frequencies_is_the_nearest_point(vector: FloatArra
 def test_norm_sub_is_what_a_general_solver_finds(seed: int) -> None:
     vector = np.random.default_rng(seed).normal(0.2, 0.5, 6)
     whole = {"type": "eq", "fun": lambda z: z.sum() - 1}
-    found = optimize.minimize(  # type: ignore[call-overload]
+    optimum = optimize.minimize(  # type: ignore[call-overload]
         lambda z: float(((z - vector) ** 2).sum()),
         np.full(6, 1 / 6),
         bounds=[(0, 1)] * 6,
@@ -65,7 +65,7 @@ def test_norm_sub_is_what_a_general_solver_finds(seed: int) -> None:
         method="SLSQP",
         options={"ftol": 1e-14},
     )
-    np.testing.assert_allclose(post_process(vector), found.x, atol=1e-5)
+    np.testing.assert_allclose(post_process(vector), optimum.x, atol=1e-5)
 
 
 @pytest.mark.parametrize(
