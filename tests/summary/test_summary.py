@@ -92,7 +92,8 @@ def test_the_loop_leaves_batches_with_invalid_rows_alone(name: str, fault: float
     group, value = mixed_reports(PLAN, 200)
     value[150] = fault
     strict, lax, plain = (
-        Binner(PLAN, drop, each) for drop, each in ((False, loop), (True, loop), (True, None))
+        Binner(PLAN, drop, chosen_loop)
+        for drop, chosen_loop in ((False, loop), (True, loop), (True, None))
     )
     with pytest.raises(InvalidReport, match="row 151"):
         strict.add(group, value)
@@ -149,8 +150,8 @@ def exact_position(plan: Plan, group: int, value: float) -> Fraction:
 def slow_sums(plan: Plan, group: IntArray, value: FloatArray) -> tuple[int, ...]:
     """Each group's sum of reports, each rounded to a whole number of 2^-32ths."""
     sums = [0] * len(plan.all_groups)
-    for each, number in zip(group.tolist(), value.tolist(), strict=True):
-        sums[each] += round(Fraction(number) * FIXED_POINT)
+    for index, number in zip(group.tolist(), value.tolist(), strict=True):
+        sums[index] += round(Fraction(number) * FIXED_POINT)
     return tuple(sums)
 
 
@@ -365,10 +366,10 @@ def test_a_batch_with_a_refused_row_leaves_nothing_behind() -> None:
 @every_plan
 def test_every_report_is_counted_in_the_cell_that_holds_it(plan: Plan) -> None:
     group, value = random_reports(plan, 400, 1)
-    for each, number in zip(group.tolist(), value.tolist(), strict=True):
-        counts = binned(plan, [each], [number]).counts
-        assert counts.sum() == counts[each].sum() == 1
-        cell, position = int(np.argmax(counts[each])), exact_position(plan, each, number)
+    for index, number in zip(group.tolist(), value.tolist(), strict=True):
+        counts = binned(plan, [index], [number]).counts
+        assert counts.sum() == counts[index].sum() == 1
+        cell, position = int(np.argmax(counts[index])), exact_position(plan, index, number)
         within = cell - EDGE_TOLERANCE <= position <= cell + 1 + EDGE_TOLERANCE
         assert within if not plan.group_mechanisms[0].discrete else cell == number
 

@@ -37,11 +37,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def table(users: int = 2000, hours: float = 4, seed: int = 1) -> Any:
     """Reports at random moments, in no order."""
     rng = np.random.default_rng(seed)
-    found = perturb(rng.uniform(0, 100, users), PLAN, rng)
-    seconds = rng.uniform(0, hours * 3600, len(found))
-    moments = [START + timedelta(seconds=float(each)) for each in seconds]
+    reports = perturb(rng.uniform(0, 100, users), PLAN, rng)
+    seconds = rng.uniform(0, hours * 3600, len(reports))
+    moments = [START + timedelta(seconds=float(second)) for second in seconds]
     kind = pa.timestamp("us", tz="UTC")
-    columns = {"group": found.group, "value": found.value}
+    columns = {"group": reports.group, "value": reports.value}
     return pa.table({**columns, "timestamp": pa.array(moments, kind)})
 
 
@@ -53,9 +53,9 @@ def by_hand(rows: Any, width: int) -> dict[Window, Summary]:
         places.setdefault(micros // width, []).append(place)
     return {
         Window(number * width, (number + 1) * width): summarise(
-            {name: rows[name].to_numpy()[found] for name in ("group", "value")}, PLAN
+            {name: rows[name].to_numpy()[indices] for name in ("group", "value")}, PLAN
         )
-        for number, found in places.items()
+        for number, indices in places.items()
     }
 
 
@@ -66,13 +66,13 @@ def test_every_report_is_in_the_window_of_its_moment(
 ) -> None:
     rows, path = table(), tmp_path / f"day{suffix}"
     (pq.write_table if suffix == ".parquet" else pacsv.write_csv)(rows, path)
-    found = count_files([path], Job(PLAN, window=parse_width(width))).tally
+    summaries = count_files([path], Job(PLAN, window=parse_width(width))).tally
     expected = by_hand(rows, parse_width(width))
-    assert found.keys() == expected.keys()
+    assert summaries.keys() == expected.keys()
     for window, summary in expected.items():
-        assert np.array_equal(found[window].counts, summary.counts)
-        assert found[window].sums == summary.sums
-        assert found[window].window == window
+        assert np.array_equal(summaries[window].counts, summary.counts)
+        assert summaries[window].sums == summary.sums
+        assert summaries[window].window == window
 
 
 MOMENTS = {
@@ -114,13 +114,13 @@ def test_reports_without_a_moment_are_refused_or_left_out(unpoison: Command) -> 
     rows = rows.set_column(2, "timestamp", pa.array(moments, pa.timestamp("us", tz="UTC")))
     pq.write_table(rows, "day.parquet")
     PLAN.save("plan.json")
-    asked = ("summarise", "day.parquet", "-p", "plan.json", "-o", "w", "--window", "1h")
-    assert "row 8: timestamp must be a moment" in unpoison.refused(*asked)
-    told_of = unpoison.done(*asked, "--drop-invalid", "--json").json
-    assert told_of["invalid"] == 1
-    assert sum(told_of["reports"]) == rows.num_rows - 1
+    command = ("summarise", "day.parquet", "-p", "plan.json", "-o", "w", "--window", "1h")
+    assert "row 8: timestamp must be a moment" in unpoison.refused(*command)
+    result = unpoison.done(*command, "--drop-invalid", "--json").json
+    assert result["invalid"] == 1
+    assert sum(result["reports"]) == rows.num_rows - 1
     kept = [Summary.load(path) for path in sorted(Path("w").glob("*.summary"))]
-    assert sum(each.invalid for each in kept) == 1
+    assert sum(summary.invalid for summary in kept) == 1
 
 
 def test_an_invalid_report_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_widths_that_are_none_are_refused(text: str) -> None:
 
 def test_sums_of_windows_span_them_and_survive_the_file() -> None:
     first, second = (
-        Summary(PLAN, each.counts, each.sums, window=Window(n * HOUR, (n + 1) * HOUR))
-        for n, each in enumerate([summarise(table(50, seed=s), PLAN) for s in (1, 2)])
+        Summary(PLAN, summary.counts, summary.sums, window=Window(n * HOUR, (n + 1) * HOUR))
+        for n, summary in enumerate([summarise(table(50, seed=s), PLAN) for s in (1, 2)])
     )
     both = first + second
     assert both.window == Window(0, 2 * HOUR)
@@ -155,13 +155,13 @@ def test_windows_are_estimated_one_by_one(unpoison: Command) -> None:
     pq.write_table(table(12_000, hours=3), "day.parquet")
     PLAN.save("plan.json")
     unpoison.done("summarise", "day.parquet", "-p", "plan.json", "-o", "w", "--window", "1h")
-    found = unpoison.done("estimate", "w", "--json").json["windows"]
-    assert [each["start"] for each in found] == [
+    windows = unpoison.done("estimate", "w", "--json").json["windows"]
+    assert [window["start"] for window in windows] == [
         f"2026-03-0{day}T{hour:02}:00:00Z" for day, hour in ((1, 22), (1, 23), (2, 0), (2, 1))
     ]
-    for each, path in zip(found, sorted(Path("w").glob("*.summary")), strict=True):
-        assert each["mean"] == estimate(Summary.load(path)).mean
-        assert each["interval"][0] < 50 < each["interval"][1]
+    for window, path in zip(windows, sorted(Path("w").glob("*.summary")), strict=True):
+        assert window["mean"] == estimate(Summary.load(path)).mean
+        assert window["interval"][0] < 50 < window["interval"][1]
     shown = unpoison.done("estimate", "w", "--plot", "w.png").out
     assert "2026-03-02T01:00:00Z" in shown
     assert "of 4 windows" in shown
@@ -175,8 +175,8 @@ def test_windows_of_another_plan_are_refused(unpoison: Command) -> None:
     PLAN.save("plan.json")
     Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=101).save("other.json")
     for plan, folder, width in (("plan", "a", "1h"), ("other", "b", "2h")):
-        asked = ("-p", f"{plan}.json", "-o", folder, "--window", width)
-        unpoison.done("summarise", "day.parquet", *asked)
+        options = ("-p", f"{plan}.json", "-o", folder, "--window", width)
+        unpoison.done("summarise", "day.parquet", *options)
     assert "--plan must be the plan of the summaries" in unpoison.refused(
         "estimate", "a", "--plan", "other.json"
     )
@@ -210,8 +210,8 @@ def files() -> list[str]:
 
 def test_only_new_files_are_counted(unpoison: Command, files: list[str]) -> None:
     unpoison.done(*stored(files[:2]))
-    told_of = unpoison.done(*stored(files, "--add", "--json")).json
-    assert (told_of["files"], told_of["known_files"]) == (1, 2)
+    result = unpoison.done(*stored(files, "--add", "--json")).json
+    assert (result["files"], result["known_files"]) == (1, 2)
     again = unpoison.done(*stored(files, "--add")).out
     assert "3 files had been counted before; 0 new." in again
     unpoison.done("summarise", *files, "-p", "plan.json", "-o", "once.summary")
