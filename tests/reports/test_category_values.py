@@ -55,9 +55,9 @@ every_size = pytest.mark.parametrize("arrow_rows", [0, 10**9], ids=["large", "sm
 
 def numbers(names: tuple[str, ...], values: Any) -> list[float]:
     plan = Plan.new("k-rr", epsilon=1.0, min_epsilon=1.0, categories=names)
-    found = checked_values(plan, values)
-    assert found.dtype == np.float64
-    return [float(number) for number in found]
+    checked = checked_values(plan, values)
+    assert checked.dtype == np.float64
+    return [float(number) for number in checked]
 
 
 @pytest.fixture(autouse=True)

@@ -85,12 +85,12 @@ def test_csv_batches_are_the_column(monkeypatch: pytest.MonkeyPatch, block: int)
 
 def check_batches(batches: list[reading.Batch], values: np.ndarray, path: Path) -> None:
     """Nothing is lost, doubled or moved, and the bytes add up."""
-    x, y = (np.concatenate([each.columns[name] for each in batches]) for name in ("x", "y"))
+    x, y = (np.concatenate([batch.columns[name] for batch in batches]) for name in ("x", "y"))
     np.testing.assert_array_equal(x, values)
     np.testing.assert_array_equal(y, values * 2)
-    ends = np.cumsum([len(each.columns["x"]) for each in batches]).tolist()
-    assert [each.rows_before for each in batches] == [0, *ends[:-1]]
-    read = [each.bytes_read for each in batches]
+    ends = np.cumsum([len(batch.columns["x"]) for batch in batches]).tolist()
+    assert [batch.rows_before for batch in batches] == [0, *ends[:-1]]
+    read = [batch.bytes_read for batch in batches]
     assert read == sorted(read)
     assert read[-1] == path.stat().st_size
 
@@ -113,10 +113,10 @@ NUMBERS: dict[str, tuple[Any, list[float]]] = {
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_parquet_numbers_of_every_kind(kind: str) -> None:
-    given, expected = NUMBERS[kind]
-    found = column(write_table("x.parquet", {"x": given}), "x")
-    assert found.dtype.kind in "iuf"
-    np.testing.assert_array_equal(found.astype(np.float64), expected)
+    written, expected = NUMBERS[kind]
+    read_back = column(write_table("x.parquet", {"x": written}), "x")
+    assert read_back.dtype.kind in "iuf"
+    np.testing.assert_array_equal(read_back.astype(np.float64), expected)
 
 
 def test_numbers_keep_their_precision() -> None:
@@ -138,9 +138,9 @@ def test_csv_numbers_as_people_write_them(cell: str) -> None:
     """The same whether or not another cell of the batch is no number."""
     for neighbour in ("1", "none"):
         Path("x.csv").write_text(f"x,y\n{cell},0\n{neighbour},0\n2,0\n")
-        found = column(Path("x.csv"), "x")
-        assert len(found) == 3
-        np.testing.assert_array_equal(found[0], CELLS[cell])
+        numbers = column(Path("x.csv"), "x")
+        assert len(numbers) == 3
+        np.testing.assert_array_equal(numbers[0], CELLS[cell])
 
 
 def test_a_csv_column_may_begin_with_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +148,8 @@ def test_a_csv_column_may_begin_with_whole_numbers(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(reading, "BLOCK_BYTES", 512)
     cells = ["1"] * 1000 + ["2.5"] * 10 + ["x"]
     Path("x.csv").write_text("x,other\n" + "".join(f"{cell},{cell}\n" for cell in cells))
-    found = column(Path("x.csv"), "x")
-    np.testing.assert_array_equal(found, [1.0] * 1000 + [2.5] * 10 + [np.nan])
+    numbers = column(Path("x.csv"), "x")
+    np.testing.assert_array_equal(numbers, [1.0] * 1000 + [2.5] * 10 + [np.nan])
 
 
 def test_blank_lines_are_missing_values_only_where_they_can_be() -> None:
@@ -169,8 +169,8 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
 @pytest.mark.parametrize("suffix", REPORT_SUFFIXES)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_text_is_kept_as_it_is(kind: str, suffix: str) -> None:
-    given, expected = TEXTS[kind]
-    path = write_table(f"x{suffix}", {"x": given, "y": np.arange(len(given))})
+    written, expected = TEXTS[kind]
+    path = write_table(f"x{suffix}", {"x": written, "y": np.arange(len(written))})
     assert column(path, "x", text=True).tolist() == expected
 
 
