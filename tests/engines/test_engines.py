@@ -65,8 +65,8 @@ def write(path: Path, group: IntArray, value: FloatArray, rows: int = 500) -> Pa
 
 def reports(number: int = 3000, seed: int = 1) -> tuple[IntArray, FloatArray]:
     rng = np.random.default_rng(seed)
-    found = perturb(rng.uniform(0, 100, number), PLAN, rng)
-    return found.group, found.value
+    perturbed = perturb(rng.uniform(0, 100, number), PLAN, rng)
+    return perturbed.group, perturbed.value
 
 
 def awkward() -> tuple[IntArray, FloatArray]:
@@ -92,23 +92,23 @@ def test_every_engine_gives_what_the_kernel_gives(
     path = write(tmp_path / "day.parquet", group, value, rows=100)
     assert len(parts_of(path)) > 1
     expected = summarise({"group": group, "value": value}, PLAN)
-    found = summarise_files([path], PLAN, engine=engine)
-    assert found == expected
-    assert found.to_bytes() == expected.to_bytes()
+    summary = summarise_files([path], PLAN, engine=engine)
+    assert summary == expected
+    assert summary.to_bytes() == expected.to_bytes()
 
 
 def test_the_kernel_puts_awkward_values_where_exact_arithmetic_does() -> None:
     group, value = awkward()
     expected = np.zeros((len(PLAN.groups), PLAN.cells), dtype=np.int64)
-    for number, each in zip(group, value, strict=True):
+    for number, report_value in zip(group, value, strict=True):
         part = PLAN.group_mechanisms[number]
         per_unit = PLAN.cells / (part.output_high - part.output_low)
-        place = int((float(each) - part.output_low) * per_unit)
+        place = int((float(report_value) - part.output_low) * per_unit)
         expected[number, min(place, PLAN.cells - 1)] += 1
-    found = summarise({"group": group, "value": value}, PLAN)
-    assert np.array_equal(found.counts, expected)
+    summary = summarise({"group": group, "value": value}, PLAN)
+    assert np.array_equal(summary.counts, expected)
     exact = [sum(round(float(v) * 2**32) for v in value[group == g]) for g in range(len(ENDS))]
-    assert list(found.sums) == exact
+    assert list(summary.sums) == exact
 
 
 @pytest.mark.slow
@@ -187,9 +187,9 @@ def test_a_worker_that_is_killed_in_the_middle_loses_and_doubles_nothing(
                 killed.append(victim.process.pid)
                 os.kill(victim.process.pid, signal.SIGKILL)
 
-        found = summarise_files(paths, PLAN, engine=busy, advance=kill_once)
+        summary = summarise_files(paths, PLAN, engine=busy, advance=kill_once)
     assert killed
-    assert found == expected
+    assert summary == expected
 
 
 def damaged(path: Path) -> Path:
@@ -223,9 +223,9 @@ def test_bad_files_among_good_ones_are_named_and_nothing_of_them_is_counted(
     for path in (torn, empty, foreign, wild):
         assert path.name in str(caught.value)
     assert "005-wild.parquet: row 1701: value must be" in str(caught.value)
-    found = count_files(every, Job(PLAN), engine, skip_bad_files=True)
-    assert set(found.bad) == {torn, empty, foreign, wild}
-    assert found.summary(PLAN) == summarise_files(good, PLAN)
+    counted = count_files(every, Job(PLAN), engine, skip_bad_files=True)
+    assert set(counted.bad) == {torn, empty, foreign, wild}
+    assert counted.summary(PLAN) == summarise_files(good, PLAN)
 
 
 def test_one_bad_file_is_told_as_itself(tmp_path: Path) -> None:
@@ -275,9 +275,9 @@ def test_bad_files_on_the_command_line(unpoison: Command) -> None:
     refused = unpoison.refused(*every)
     assert "2 of 3 files cannot be counted: bad.csv: is empty | worse.csv: has no column" in refused
     assert not Path("s").exists()
-    told = unpoison.done(*every, "--skip-bad-files", "--json").json
-    assert told["files"] == 1
-    assert set(told["bad_files"]) == {"bad.csv", "worse.csv"}
+    result = unpoison.done(*every, "--skip-bad-files", "--json").json
+    assert result["files"] == 1
+    assert set(result["bad_files"]) == {"bad.csv", "worse.csv"}
     assert Summary.load("s") == summarise_files(["good.parquet"], PLAN)
     assert "2 files left out, 1 counted" in unpoison.done(*every, "--skip-bad-files").out
 
@@ -296,5 +296,5 @@ def test_options_of_engines_are_checked(
 ) -> None:
     PLAN.save("plan.json")
     write(Path("day.parquet"), *reports(10))
-    asked = ("summarise", "day.parquet", "-p", "plan.json", "-o", "s", *options)
-    assert fault in unpoison.refused(*asked)
+    command = ("summarise", "day.parquet", "-p", "plan.json", "-o", "s", *options)
+    assert fault in unpoison.refused(*command)
