@@ -94,10 +94,10 @@ def cut(values: Sequence[Any] | None, sizes: list[int]) -> list[Any]:
 
 def reports_of_each_user(reports: Reports) -> dict[int, list[int]]:
     """The groups of each user's reports."""
-    found: dict[int, list[int]] = {}
+    groups_by_user: dict[int, list[int]] = {}
     for user, group in zip(reports.user.tolist(), reports.group.tolist(), strict=True):
-        found.setdefault(user, []).append(group)
-    return found
+        groups_by_user.setdefault(user, []).append(group)
+    return groups_by_user
 
 
 # Sizes
@@ -308,10 +308,11 @@ def test_values_may_come_in_any_container_of_numbers() -> None:
 
     numbers = list(range(11))
     containers = [numbers, tuple(numbers), np.array(numbers, dtype=np.int16), pd.Series(numbers)]
-    found = [
-        perturb(each, PLANS[0], np.random.default_rng(1)).value.tolist() for each in containers
+    reported_values = [
+        perturb(container, PLANS[0], np.random.default_rng(1)).value.tolist()
+        for container in containers
     ]
-    assert all(each == found[0] for each in found)
+    assert all(reported == reported_values[0] for reported in reported_values)
 
 
 def test_what_leaves_as_a_table_does_not_say_who_sent_it() -> None:

@@ -100,7 +100,7 @@ def test_the_fingerprint_does_not_depend_on_how_a_plan_is_written() -> None:
     reordered = Plan.from_dict(dict(reversed(written.to_dict().items())))
     negative_zero = Plan.from_dict({**SHORT, "low": -0.0})
     assert written == reordered == negative_zero == Plan.from_dict(SHORT)
-    fingerprints = {each.fingerprint for each in (written, reordered, negative_zero)}
+    fingerprints = {plan.fingerprint for plan in (written, reordered, negative_zero)}
     assert fingerprints == {Plan.from_dict(SHORT).fingerprint}
 
 
@@ -281,7 +281,7 @@ def test_tiers_number_their_groups_after_those_of_the_plan() -> None:
         [7],
     ]
     assert [group.epsilon for group in plan.all_groups[3:]] == [0.5, 0.25, 0.125, 0.0625, 0.0625]
-    assert [each.epsilon for each in plan.group_mechanisms] == [
+    assert [mechanism.epsilon for mechanism in plan.group_mechanisms] == [
         group.epsilon for group in plan.all_groups
     ]
     assert Plan.from_json(plan.to_json()) == plan
