@@ -109,11 +109,11 @@ def test_nothing_heavy_is_imported_with_the_package() -> None:
     ids=["array", "list", "tuple", "series", "arrow", "float64"],
 )
 def test_values_of_any_kind_give_the_same_reports(kind: Callable[[np.ndarray], Any]) -> None:
-    found = perturb(kind(values()), plan(), np.random.default_rng(2))
+    perturbed = perturb(kind(values()), plan(), np.random.default_rng(2))
     expected = reports()
-    np.testing.assert_array_equal(found.group, expected.group)
-    np.testing.assert_array_equal(found.value, expected.value)
-    np.testing.assert_array_equal(found.user, expected.user)
+    np.testing.assert_array_equal(perturbed.group, expected.group)
+    np.testing.assert_array_equal(perturbed.value, expected.value)
+    np.testing.assert_array_equal(perturbed.user, expected.user)
 
 
 def test_a_column_of_a_table_can_be_perturbed_and_simulated() -> None:
@@ -150,21 +150,21 @@ def test_values_that_are_no_column_of_numbers_in_the_range_are_refused(bad: Any)
 
 
 KINDS: dict[str, Callable[[Reports], Any]] = {
-    "reports": lambda each: each,
-    "dict of arrays": lambda each: {"group": each.group, "value": each.value},
-    "dict of lists": lambda each: {"group": each.group.tolist(), "value": each.value.tolist()},
-    "frame": lambda each: each.to_pandas(),
-    "frame with more columns": lambda each: each.to_pandas().assign(user=each.user),
-    "frame with small integers": lambda each: each.to_pandas().astype({"group": "int8"}),
-    "frame with an index": lambda each: each.to_pandas().set_index(each.user),
-    "table": lambda each: pa.table({"group": each.group, "value": each.value}),
-    "table in chunks": lambda each: pa.concat_tables(
+    "reports": lambda batch: batch,
+    "dict of arrays": lambda batch: {"group": batch.group, "value": batch.value},
+    "dict of lists": lambda batch: {"group": batch.group.tolist(), "value": batch.value.tolist()},
+    "frame": lambda batch: batch.to_pandas(),
+    "frame with more columns": lambda batch: batch.to_pandas().assign(user=batch.user),
+    "frame with small integers": lambda batch: batch.to_pandas().astype({"group": "int8"}),
+    "frame with an index": lambda batch: batch.to_pandas().set_index(batch.user),
+    "table": lambda batch: pa.table({"group": batch.group, "value": batch.value}),
+    "table in chunks": lambda batch: pa.concat_tables(
         [
-            pa.table({"group": each.group[:99], "value": each.value[:99]}),
-            pa.table({"group": each.group[99:], "value": each.value[99:]}),
+            pa.table({"group": batch.group[:99], "value": batch.value[:99]}),
+            pa.table({"group": batch.group[99:], "value": batch.value[99:]}),
         ]
     ),
-    "records": lambda each: each.to_pandas().to_records(index=False),
+    "records": lambda batch: batch.to_pandas().to_records(index=False),
 }
 
 
@@ -179,9 +179,9 @@ def test_reports_of_any_kind_give_the_same_summary(
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_reports_of_any_kind_give_the_same_estimate(kind: Callable[[Reports], Any]) -> None:
-    found = estimate(kind(reports()), plan(), method="emf")
-    assert isinstance(found, Estimate)
-    assert found == estimate(summarise(reports(), plan()), method="emf")
+    answer = estimate(kind(reports()), plan(), method="emf")
+    assert isinstance(answer, Estimate)
+    assert answer == estimate(summarise(reports(), plan()), method="emf")
 
 
 def test_a_summary_needs_no_plan_and_reports_do() -> None:
@@ -199,9 +199,9 @@ def test_parts_of_the_reports_add_up_to_the_whole() -> None:
 
 
 def test_the_path_from_values_to_an_answer() -> None:
-    found = estimate(perturb(values(60_000), plan(), np.random.default_rng(2)), plan(), "ostrich")
+    answer = estimate(perturb(values(60_000), plan(), np.random.default_rng(2)), plan(), "ostrich")
     deviation = plan().unit * math.sqrt(plan().group_mechanisms[-1].worst_variance / 60_000)
-    assert abs(found.mean - values(60_000).mean()) < 5 * deviation
+    assert abs(answer.mean - values(60_000).mean()) < 5 * deviation
 
 
 # Reports that are refused

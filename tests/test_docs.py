@@ -62,8 +62,8 @@ HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
 
 def section(command: str) -> str:
     """What the page of the command line says under a command's heading."""
-    found = re.search(rf"^## {command}\n(.*?)(?=^## )", CLI, re.MULTILINE | re.DOTALL)
-    return found.group(1) if found else ""
+    match = re.search(rf"^## {command}\n(.*?)(?=^## )", CLI, re.MULTILINE | re.DOTALL)
+    return match.group(1) if match else ""
 
 
 def paths(keys: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -83,18 +83,18 @@ def prose(text: str) -> str:
 
 def anchors(text: str) -> set[str]:
     """The places in a page that a link may name."""
-    found = set()
-    for title, given in HEADING.findall(FENCE.sub("", text)):
+    anchor_names = set()
+    for title, explicit_anchor in HEADING.findall(FENCE.sub("", text)):
         plain = re.sub(r"[^\w\s-]", "", title.replace("`", "")).strip().lower()
-        found.add(given or re.sub(r"[-\s]+", "-", plain))
-    return found
+        anchor_names.add(explicit_anchor or re.sub(r"[-\s]+", "-", plain))
+    return anchor_names
 
 
 def parameters(command: str) -> Iterator[Any]:
     """The options and arguments of a command, and of the commands below it."""
-    found = COMMANDS[command]
-    yield from found.params
-    for below in getattr(found, "commands", {}).values():
+    click_command = COMMANDS[command]
+    yield from click_command.params
+    for below in getattr(click_command, "commands", {}).values():
         yield from below.params
 
 

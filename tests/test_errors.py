@@ -53,7 +53,11 @@ ONE_OF_EACH: list[Exception] = [
 
 def defined() -> dict[str, type]:
     members = inspect.getmembers(errors, inspect.isclass)
-    return {name: each for name, each in members if each.__module__ == errors.__name__}
+    return {
+        name: error_class
+        for name, error_class in members
+        if error_class.__module__ == errors.__name__
+    }
 
 
 def drawn() -> dict[str, str]:
@@ -62,8 +66,8 @@ def drawn() -> dict[str, str]:
     parents: dict[str, str] = {}
     path: list[str] = []
     for line in (errors.__doc__ or "").splitlines():
-        if found := branch.match(line):
-            depth, name = len(found[1]) // 4, found[2]
+        if match := branch.match(line):
+            depth, name = len(match[1]) // 4, match[2]
             path = [*path[:depth], name]
             parents[name] = path[-2] if depth else ""
     return parents
@@ -81,18 +85,18 @@ def test_the_drawing_is_the_tree() -> None:
 
 
 def test_every_error_has_one_root_and_is_public() -> None:
-    for name, each in defined().items():
-        assert getattr(unpoison, name) is each
+    for name, error_class in defined().items():
+        assert getattr(unpoison, name) is error_class
         assert name in unpoison.__all__
-        assert issubclass(each, UnpoisonError) != issubclass(each, Warning)
+        assert issubclass(error_class, UnpoisonError) != issubclass(error_class, Warning)
     assert issubclass(ConvergenceWarning, UserWarning)
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
     others: dict[type, type] = {MissingExtra: ImportError, CollectorUnreachable: ConnectionError}
-    for each in defined().values():
-        if issubclass(each, UnpoisonError) and each is not UnpoisonError:
-            assert issubclass(each, others.get(each, ValueError))
+    for error_class in defined().values():
+        if issubclass(error_class, UnpoisonError) and error_class is not UnpoisonError:
+            assert issubclass(error_class, others.get(error_class, ValueError))
 
 
 @given(WORDS, WORDS, st.one_of(st.none(), st.integers(), st.floats(), WORDS))
@@ -136,7 +140,7 @@ def test_a_collector_that_does_not_answer_is_named_with_the_attempts() -> None:
 
 
 def test_one_of_each_is_looked_at() -> None:
-    errors_seen = {type(each).__name__ for each in ONE_OF_EACH}
+    errors_seen = {type(error).__name__ for error in ONE_OF_EACH}
     assert errors_seen == defined().keys() - {"ConvergenceWarning"}
 
 

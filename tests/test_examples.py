@@ -31,7 +31,7 @@ def modules() -> Iterator[str]:
     """All modules that a program may import; commands and benchmarks are for people to run."""
     yield unpoison.__name__
     for module in pkgutil.walk_packages(unpoison.__path__, "unpoison."):
-        if not f"{module.name}.".startswith(tuple(f"{each}." for each in WITHOUT_EXAMPLES)):
+        if not f"{module.name}.".startswith(tuple(f"{package}." for package in WITHOUT_EXAMPLES)):
             yield module.name
 
 
