@@ -81,8 +81,14 @@ def ask(
 def state(campaign: RunningCampaign) -> tuple[object, ...]:
     """What an operator could have changed."""
     listed = campaign.server.operator.get("/v1/campaigns")["campaigns"]
-    told = campaign.status()
-    return len(listed), told["state"], told["closes_at"], told["invites"], stored_counts(campaign)
+    status = campaign.status()
+    return (
+        len(listed),
+        status["state"],
+        status["closes_at"],
+        status["invites"],
+        stored_counts(campaign),
+    )
 
 
 @pytest.fixture
@@ -180,15 +186,15 @@ def test_a_token_can_be_taken_away(tmp_path: Path) -> None:
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[Pair]:
     """All that is compared in a time that tells nothing."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     compare = hmac.compare_digest
 
     def watched(one: Any, other: Any) -> bool:
-        found.append((one, other))
+        pairs.append((one, other))
         return compare(one, other)
 
     monkeypatch.setattr(hmac, "compare_digest", watched)
-    return found
+    return pairs
 
 
 def test_a_token_is_compared_with_every_hash_whichever_it_is(
@@ -199,7 +205,7 @@ def test_a_token_is_compared_with_every_hash_whichever_it_is(
     for token in [*tokens, "wrong", ""]:
         compared.clear()
         assert is_one_of(token, hashes) == (token in tokens)
-        assert compared == [(hashed(token), each) for each in hashes]
+        assert compared == [(hashed(token), token_hash) for token_hash in hashes]
 
 
 @pytest.mark.server

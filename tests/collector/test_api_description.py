@@ -50,8 +50,8 @@ def description(server: InProcessCollector) -> BaseSchema:
 @pytest.fixture(scope="module")
 def session() -> Iterator[requests.Session]:
     """One connection for all, as long as it lasts."""
-    with requests.Session() as found:
-        yield found
+    with requests.Session() as http_session:
+        yield http_session
 
 
 def bounded(examples: int) -> settings:
@@ -91,14 +91,14 @@ def test_whatever_is_asked_is_answered_as_described(
         server.create_campaign(access="open"),
         {"Authorization": f"Bearer {server.token}"},
     )
-    found: Counter[int] = Counter()
+    statuses: Counter[int] = Counter()
 
     def run(case: Case[Any]) -> None:
         if path.endswith("/invites") and isinstance(case.body, dict) and "count" in case.body:
             count = case.body["count"]
             case.body["count"] = min(count, FEW_INVITES) if type(count) is int else count
         response = case.call(headers=token, session=session)
-        found[response.status_code] += 1
+        statuses[response.status_code] += 1
         case.validate_response(response, checks=CHECKS)
         if response.status_code >= 400:
             reply = Reply(response.status_code, {}, response.content or b"")
@@ -110,7 +110,7 @@ def test_whatever_is_asked_is_answered_as_described(
         tried(run, operation.as_strategy(mode), 5)
     else:
         tried(run, operation.as_strategy(mode), 20)
-    assert found or mode == GenerationMode.NEGATIVE
+    assert statuses or mode == GenerationMode.NEGATIVE
 
 
 NUMBERS = (

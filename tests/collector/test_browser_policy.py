@@ -51,8 +51,8 @@ campaign = campaign_fixture()
 def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessCollector]:
     """A collector that one website's pages may report to."""
     folder = tmp_path_factory.mktemp("friendly")
-    with in_process_collector(folder, allowed_origins=[FRIEND], **NO_RATE_LIMITS) as found:
-        yield found
+    with in_process_collector(folder, allowed_origins=[FRIEND], **NO_RATE_LIMITS) as collector:
+        yield collector
 
 
 def allowed(reply: Reply) -> dict[str, str]:
@@ -64,14 +64,14 @@ def allowed(reply: Reply) -> dict[str, str]:
 def preflight(
     server: InProcessCollector, path: str, origin: str, method: str, headers: str = ""
 ) -> Reply:
-    asked = {"Origin": origin, "Access-Control-Request-Method": method}
+    preflight_headers = {"Origin": origin, "Access-Control-Request-Method": method}
     named = {"Access-Control-Request-Headers": headers} if headers else {}
-    return server.request("OPTIONS", path, headers={**asked, **named})
+    return server.request("OPTIONS", path, headers={**preflight_headers, **named})
 
 
 def device_routes(campaign: RunningCampaign) -> list[tuple[str, str]]:
     posts = ("tickets", "reports", "reports/batch")
-    return [("GET", campaign.path), *(("POST", f"{campaign.path}/{each}") for each in posts)]
+    return [("GET", campaign.path), *(("POST", f"{campaign.path}/{route}") for route in posts)]
 
 
 def test_no_other_origin_is_allowed_by_default(
@@ -90,9 +90,9 @@ def test_no_other_origin_is_allowed_by_default(
 def test_a_friend_may_use_the_routes_of_devices(friendly: InProcessCollector) -> None:
     campaign = friendly.create_campaign()
     origin = {"Origin": FRIEND}
-    told = friendly.request("GET", campaign.path, headers=origin)
-    assert (told.status, allowed(told)) == (200, READABLE)
-    assert "origin" in told.headers["vary"].lower()
+    campaign_reply = friendly.request("GET", campaign.path, headers=origin)
+    assert (campaign_reply.status, allowed(campaign_reply)) == (200, READABLE)
+    assert "origin" in campaign_reply.headers["vary"].lower()
     device = campaign.enrol_device()
     reply = campaign.submit(device.body(), headers=origin)
     assert (reply.status, allowed(reply)) == (200, READABLE)
@@ -202,15 +202,15 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(
     server: InProcessCollector, campaign: RunningCampaign
 ) -> None:
     for kind, reply in answers(server, campaign).items():
-        told = reply.headers
-        assert told["content-security-policy"] == POLICY, kind
-        assert told["x-content-type-options"] == "nosniff", kind
-        assert told["referrer-policy"] == "no-referrer", kind
-        assert told["cross-origin-opener-policy"] == "same-origin", kind
+        headers = reply.headers
+        assert headers["content-security-policy"] == POLICY, kind
+        assert headers["x-content-type-options"] == "nosniff", kind
+        assert headers["referrer-policy"] == "no-referrer", kind
+        assert headers["cross-origin-opener-policy"] == "same-origin", kind
         kept = "no-cache" if kind in ("static", "client", "head", "no static") else "no-store"
-        assert told["cache-control"] == kept, kind
-        assert "server" not in told, kind
-        assert "x-powered-by" not in told, kind
+        assert headers["cache-control"] == kept, kind
+        assert "server" not in headers, kind
+        assert "x-powered-by" not in headers, kind
 
 
 def test_a_fault_within_has_them_too(
@@ -235,8 +235,8 @@ def test_nothing_sets_a_cookie(server: InProcessCollector, friendly: InProcessCo
 def test_downloads_are_downloads(server: InProcessCollector, campaign: RunningCampaign) -> None:
     for kind in ("summary", "export"):
         reply = server.request("GET", f"{campaign.path}/{kind}", token=server.token)
-        told = reply.headers["content-disposition"]
-        assert re.fullmatch(r'attachment; filename="[0-9a-z]{12}\.(summary|zip)"', told)
+        disposition = reply.headers["content-disposition"]
+        assert re.fullmatch(r'attachment; filename="[0-9a-z]{12}\.(summary|zip)"', disposition)
 
 
 @pytest.mark.parametrize("page", ["/", "/campaigns/{id}", "/campaigns/{id}/report"])

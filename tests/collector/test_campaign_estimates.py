@@ -49,8 +49,8 @@ def ask(
 
 def made(server: InProcessCollector) -> float:
     lines = server.request("GET", "/metrics").body.decode().splitlines()
-    found = next(line for line in lines if line.startswith("unpoison_estimate_seconds_count"))
-    return float(found.split()[1])
+    count_line = next(line for line in lines if line.startswith("unpoison_estimate_seconds_count"))
+    return float(count_line.split()[1])
 
 
 def test_spellings_of_one_question_share_one_estimate(server: InProcessCollector) -> None:
@@ -95,10 +95,10 @@ def test_the_last_reports_are_in_the_last_estimate_even_of_a_closed_campaign(
     server: InProcessCollector,
 ) -> None:
     campaign = reported(server, 60)
-    eventually(lambda: [each["users"] for each in campaign.status()["estimates"]] == [60])
+    eventually(lambda: [row["users"] for row in campaign.status()["estimates"]] == [60])
     report(server, campaign, 20)
     server.operator.post(f"{campaign.path}/close")
-    eventually(lambda: [each["users"] for each in campaign.status()["estimates"]] == [60, 80])
+    eventually(lambda: [row["users"] for row in campaign.status()["estimates"]] == [60, 80])
 
 
 def test_a_campaign_without_new_reports_gets_no_new_estimate(

@@ -50,9 +50,9 @@ def change(campaign: RunningCampaign, what: str, body: Any = None) -> Any:
 
 
 def refusal(campaign: RunningCampaign, what: str, body: Any = None) -> str:
-    with pytest.raises(CollectorRefused) as told:
+    with pytest.raises(CollectorRefused) as caught:
         change(campaign, what, body)
-    return told.value.code
+    return caught.value.code
 
 
 def summary_of(campaign: RunningCampaign) -> Summary:
@@ -164,7 +164,7 @@ def test_a_batch_has_a_result_for_each_submission(server: InProcessCollector) ->
     campaign = server.create_campaign()
     first, second, third = (campaign.enrol_device() for _ in range(3))
     forged = {**first.body(), "ticket": "forged"}
-    given = [
+    submissions = [
         first.body(),
         forged,
         second.body([-1] * second.reports),
@@ -173,10 +173,12 @@ def test_a_batch_has_a_result_for_each_submission(server: InProcessCollector) ->
         third.body(),
         third.body([7] * (third.reports + 1)),
     ]
-    reply = server.post(f"{campaign.path}/reports/batch", {"submissions": given})
+    reply = server.post(f"{campaign.path}/reports/batch", {"submissions": submissions})
     assert reply.status == 200
-    told = [each.get("error", {}).get("code", each["status"]) for each in reply.json["results"]]
-    assert told == [
+    outcomes = [
+        result.get("error", {}).get("code", result["status"]) for result in reply.json["results"]
+    ]
+    assert outcomes == [
         "accepted",
         "invalid-ticket",
         "out-of-domain",
@@ -205,7 +207,7 @@ def test_tiers_and_the_baseline_are_collected(
     eventually(lambda: campaign.status()["submissions"] == 8)
     assert campaign.status()["enrolled"] == 8
     listed = server.operator.get("/v1/campaigns")["campaigns"]
-    assert next(each["enrolled"] for each in listed if each["id"] == campaign.id) == 8
+    assert next(entry["enrolled"] for entry in listed if entry["id"] == campaign.id) == 8
     assert campaign.request_ticket(device="ab" * 32, invite=campaign.invite(), tier=tiers).code == (
         "unknown-tier"
     )
@@ -258,8 +260,8 @@ def report(server: InProcessCollector, campaign: RunningCampaign, users: int) ->
 
 def estimates_made(server: InProcessCollector) -> float:
     lines = server.request("GET", "/metrics").body.decode().splitlines()
-    found = next(line for line in lines if line.startswith("unpoison_estimate_seconds_count"))
-    return float(found.split()[1])
+    count_line = next(line for line in lines if line.startswith("unpoison_estimate_seconds_count"))
+    return float(count_line.split()[1])
 
 
 def test_an_export_has_everything(server: InProcessCollector) -> None:

@@ -24,8 +24,8 @@ STEPS = (-400 * DAY, -3600, -1, 0, 1, 3600, 6 * DAY)
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[InProcessCollector]:
-    with in_process_collector(tmp_path, guesses_per_minute=60) as found:
-        yield found
+    with in_process_collector(tmp_path, guesses_per_minute=60) as collector:
+        yield collector
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -40,9 +40,9 @@ def test_reports_are_stored_at_once_whatever_the_clock_says(
     server.clock.step = 0
     assert campaign.submit(second.body()).status == 200
     assert campaign.submit(first.body()).status == 200
-    found = read_campaign_rows(str(server.collector.database.url.database), campaign.id)
-    found.assert_consistent()
-    assert len(found.cells) == 2
+    stored_rows = read_campaign_rows(str(server.collector.database.url.database), campaign.id)
+    stored_rows.assert_consistent()
+    assert len(stored_rows.cells) == 2
 
 
 def test_a_ticket_is_valid_for_as_long_as_the_wall_clock_says(server: InProcessCollector) -> None:
@@ -63,8 +63,8 @@ def test_a_ticket_is_valid_for_as_long_as_the_wall_clock_says(server: InProcessC
 def asked_again(campaign: RunningCampaign, device: Any) -> dict[str, Any]:
     reply = campaign.request_ticket(device=device.secret, invite=device.invite)
     assert reply.status == 200
-    found: dict[str, Any] = reply.json
-    return found
+    ticket: dict[str, Any] = reply.json
+    return ticket
 
 
 def test_a_device_that_asks_again_gets_its_seat_at_any_time(server: InProcessCollector) -> None:

@@ -50,8 +50,8 @@ def random() -> Random:
 
 @pytest.fixture
 def forker(tmp_path: Path) -> Iterator[CollectorForker]:
-    with CollectorForker(tmp_path) as found:
-        yield found
+    with CollectorForker(tmp_path) as collector_forker:
+        yield collector_forker
 
 
 def check_later(reply: Reply) -> None:
@@ -91,8 +91,8 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(
     sys.stdout.write(f"{len(fleet.counted)} acknowledged; {unheard} stored and not heard of\n")
     assert len(fleet.counted) > 10 * kills, "there was no load"
     fleet.finish()
-    found = fleet.assert_stored(database)
-    assert len(found.cells) == len(found.groups) == len(fleet.devices)
+    stored_rows = fleet.assert_stored(database)
+    assert len(stored_rows.cells) == len(stored_rows.groups) == len(fleet.devices)
 
 
 def test_kill_during_the_first_start_leaves_a_database_that_the_next_one_can_use(
@@ -261,8 +261,8 @@ def test_a_full_database_takes_nothing_in_part_and_goes_on_when_there_is_room(
         with fleet.sending([fleet.single(device) for device in fleet.waiting]):
             pass
         assert fleet.statuses[503] > 0, "there was room for all"
-        found = fleet.assert_stored(str(tmp_path / "reports.db"))
-        assert len(found.cells) == len(fleet.counted), "what was refused is not stored"
+        stored_rows = fleet.assert_stored(str(tmp_path / "reports.db"))
+        assert len(stored_rows.cells) == len(fleet.counted), "what was refused is not stored"
         most[0] = 10**6
         fleet.finish()
         assert len(fleet.assert_stored(str(tmp_path / "reports.db")).cells) == 1000

@@ -48,20 +48,20 @@ clock = clock_fixture()
 
 
 def test_asking_again_gives_the_same_ticket_to_the_byte(campaign: RunningCampaign) -> None:
-    asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
-    first = campaign.request_ticket(**asked)
+    enrolment = {"device": secrets.token_hex(32), "invite": campaign.invite()}
+    first = campaign.request_ticket(**enrolment)
     assert first.status == 200
     with assert_nothing_counted(campaign):
         for _ in range(3):
-            assert campaign.request_ticket(**asked).body == first.body
+            assert campaign.request_ticket(**enrolment).body == first.body
 
 
 def test_asking_at_the_same_time_gives_the_same_ticket(campaign: RunningCampaign) -> None:
-    asked = {"device": secrets.token_hex(32), "invite": campaign.invite()}
+    enrolment = {"device": secrets.token_hex(32), "invite": campaign.invite()}
     before = stored_counts(campaign)
     with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda _: campaign.request_ticket(**asked), range(16)))
-    assert {(each.status, each.body) for each in replies} == {(200, replies[0].body)}
+        replies = list(pool.map(lambda _: campaign.request_ticket(**enrolment), range(16)))
+    assert {(reply.status, reply.body) for reply in replies} == {(200, replies[0].body)}
     assert stored_counts(campaign) == before._replace(
         enrolled=before.enrolled + 1, used=before.used + 1
     )
@@ -115,7 +115,7 @@ def test_without_an_invite_there_is_no_ticket(campaign: RunningCampaign) -> None
 
 
 def test_an_invite_in_other_letters_is_another_one(campaign: RunningCampaign) -> None:
-    invite = next(each for each in iter(campaign.invite, None) if each.upper() != each)
+    invite = next(code for code in iter(campaign.invite, None) if code.upper() != code)
     for other in (invite.upper(), f" {invite}", f"{invite}\n", invite[:-1]):
         with assert_nothing_counted(campaign):
             reply = campaign.request_ticket(device=secrets.token_hex(32), invite=other)
@@ -165,25 +165,25 @@ def test_so_it_is_within_one_transaction() -> None:
     with temporary_campaign() as (connection, campaign):
         codes = issue_invites(connection, campaign.id, 3, None, now=0)
         first, second, third = (hashed(code) for code in codes)
-        asked = [("aa", first), ("aa", second), ("bb", second), ("cc", first), ("aa", third)]
-        requests = [EnrolmentRequest(campaign, device, 0, invite) for device, invite in asked]
-        told = enrol_all(connection, requests, now=0)
+        pairs = [("aa", first), ("aa", second), ("bb", second), ("cc", first), ("aa", third)]
+        requests = [EnrolmentRequest(campaign, device, 0, invite) for device, invite in pairs]
+        outcomes = enrol_all(connection, requests, now=0)
         assert status(connection, campaign)["invites"] == {"issued": 3, "used": 2}
-    assert told[0] == told[1] == told[4]
-    assert isinstance(told[2], IssuedTicket)
-    assert told[2] != told[0]
-    assert getattr(told[3], "code", None) == "invite-used"
+    assert outcomes[0] == outcomes[1] == outcomes[4]
+    assert isinstance(outcomes[2], IssuedTicket)
+    assert outcomes[2] != outcomes[0]
+    assert getattr(outcomes[3], "code", None) == "invite-used"
 
 
 def test_a_draft_and_a_closed_campaign_give_no_tickets(server: InProcessCollector) -> None:
     campaign = server.create_campaign(open=False)
     invite = campaign.invite()
-    asked = {"device": secrets.token_hex(32), "invite": invite}
+    enrolment = {"device": secrets.token_hex(32), "invite": invite}
     with assert_nothing_counted(campaign):
-        assert_refused(campaign.request_ticket(**asked), 409, "campaign-not-open")
+        assert_refused(campaign.request_ticket(**enrolment), 409, "campaign-not-open")
         server.operator.post(f"{campaign.path}/open")
         server.operator.post(f"{campaign.path}/close")
-        assert_refused(campaign.request_ticket(**asked), 409, "campaign-not-open")
+        assert_refused(campaign.request_ticket(**enrolment), 409, "campaign-not-open")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_a_device_is_64_hex_digits(
 @pytest.mark.parametrize("tier", [-1, 1001, 2**64, 10**400, "0", 0.0, True, None, [0]])
 def test_a_tier_is_a_whole_number(campaign: RunningCampaign, tier: Any) -> None:
     with assert_nothing_counted(campaign):
-        asked = {"device": secrets.token_hex(32), "invite": campaign.invite(), "tier": tier}
-        reply = campaign.request_ticket(**asked)
+        enrolment = {"device": secrets.token_hex(32), "invite": campaign.invite(), "tier": tier}
+        reply = campaign.request_ticket(**enrolment)
     assert_refused(reply, 422, "invalid-request")
     assert reply.json["error"]["field"] == "tier"
 
@@ -228,8 +228,8 @@ def groups_of(campaign: RunningCampaign, users: int, **keys: Any) -> Iterator[li
 
 
 def balanced(seats: Counter[int], groups: range) -> bool:
-    found = [seats[group] for group in groups]
-    return max(found) - min(found) <= 1
+    sizes = [seats[group] for group in groups]
+    return max(sizes) - min(sizes) <= 1
 
 
 def test_groups_are_balanced_after_every_enrolment(server: InProcessCollector) -> None:
@@ -238,8 +238,8 @@ def test_groups_are_balanced_after_every_enrolment(server: InProcessCollector) -
     for groups in groups_of(campaign, 50):
         seats.update(groups)
         assert balanced(seats, range(3)), seats
-    told = campaign.status()["groups"]
-    assert [each["enrolled"] for each in told] == [seats[group] for group in range(3)]
+    group_status = campaign.status()["groups"]
+    assert [row["enrolled"] for row in group_status] == [seats[group] for group in range(3)]
     assert sum(seats.values()) == 50
 
 
@@ -251,7 +251,7 @@ def test_the_groups_of_every_tier_are_balanced_for_themselves(server: InProcessC
         (groups,) = groups_of(campaign, 1, tier=tier)
         assert set(groups) <= set(tiers[tier])
         seats.update(groups)
-        assert all(balanced(seats, each) for each in tiers.values()), seats
+        assert all(balanced(seats, tier_groups) for tier_groups in tiers.values()), seats
     assert stored_counts(campaign).enrolled == sum(seats.values()) == 50
 
 
@@ -265,8 +265,8 @@ def test_in_the_baseline_every_device_is_in_both_groups_of_its_tier(
         assert groups == [2 * tier, 2 * tier + 1]
         seats.update(groups)
     assert stored_counts(campaign).enrolled == 50
-    told = campaign.status()["groups"]
-    assert [each["enrolled"] for each in told] == [seats[group] for group in range(4)]
+    group_status = campaign.status()["groups"]
+    assert [row["enrolled"] for row in group_status] == [seats[group] for group in range(4)]
 
 
 def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None:
@@ -276,21 +276,21 @@ def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None
         campaign = Campaigns.find(connection, face.id)
         assert campaign is not None
         codes = issue_invites(connection, face.id, 2000, None, now=0)
-        asked = [
+        requests = [
             EnrolmentRequest(campaign, f"{n:032x}", 0, hashed(code)) for n, code in enumerate(codes)
         ]
-        seats = enrol_all(connection, asked, now=0)
-    found = Counter(seat.group for seat in seats if isinstance(seat, IssuedTicket))
-    assert sum(found.values()) == 2000
+        seats = enrol_all(connection, requests, now=0)
+    sizes = Counter(seat.group for seat in seats if isinstance(seat, IssuedTicket))
+    assert sum(sizes.values()) == 2000
     for group, share in enumerate((0.5, 0.25, 0.25)):
-        assert abs(found[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
+        assert abs(sizes[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
 
 
 def test_groups_are_drawn_at_random_for_each_campaign_and_block(server: InProcessCollector) -> None:
     """Two campaigns of one plan go different ways, and so do the blocks of each."""
     sequences = []
     for _ in range(2):
-        groups = [found[0] for found in groups_of(server.create_campaign(), 36)]
+        groups = [device_groups[0] for device_groups in groups_of(server.create_campaign(), 36)]
         blocks = [tuple(groups[start : start + 3]) for start in range(0, 36, 3)]
         assert {tuple(sorted(block)) for block in blocks} == {(0, 1, 2)}
         assert len(set(blocks)) > 1
@@ -302,15 +302,15 @@ def test_the_assignment_secret_is_never_sent(server: InProcessCollector) -> None
     campaign = server.create_campaign()
     device = campaign.enrol_device()
     with server.collector.database.reading() as connection:
-        found = Campaigns.find(connection, campaign.id)
-    assert found is not None
-    secret = found.assignment_secret
+        stored_campaign = Campaigns.find(connection, campaign.id)
+    assert stored_campaign is not None
+    secret = stored_campaign.assignment_secret
     paths = ["/v1/campaigns", campaign.path, f"{campaign.path}/status"]
-    told = [server.request("GET", path, token=server.token).body for path in paths]
+    bodies = [server.request("GET", path, token=server.token).body for path in paths]
     archive = BytesIO(server.operator.download(f"{campaign.path}/export"))
     with zipfile.ZipFile(archive) as files:
-        told += [files.read(name) for name in files.namelist()]
-    for body in [*told, device.ticket["ticket"].encode()]:
+        bodies += [files.read(name) for name in files.namelist()]
+    for body in [*bodies, device.ticket["ticket"].encode()]:
         assert body
         assert secret not in body
         assert secret.hex().encode() not in body

@@ -33,9 +33,9 @@ def test_a_database_that_hangs_is_not_waited_for(
                 yield connection
 
         monkeypatch.setattr(server.collector.database, "writing", hanging)
-        told = campaign.submit(device.body())
-        assert (told.status, told.code) == (503, "unavailable")
-        assert int(told.headers["retry-after"]) > 0
+        reply = campaign.submit(device.body())
+        assert (reply.status, reply.code) == (503, "unavailable")
+        assert int(reply.headers["retry-after"]) > 0
         assert server.request("GET", "/readyz").code == "unavailable"
         assert server.request("GET", "/healthz").status == 200
         answers_again.set()

@@ -77,7 +77,7 @@ def test_a_name_is_told_as_it_was_given(server: InProcessCollector, text: str) -
         assert reply.status == 200
         is_plain_json(reply)
     listed, one, status = (reply.json for reply in replies)
-    mine = [each["name"] for each in listed["campaigns"] if each["id"] == campaign.id]
+    mine = [entry["name"] for entry in listed["campaigns"] if entry["id"] == campaign.id]
     assert mine == [one["name"]] == [status["name"]] == [text]
 
 
@@ -124,9 +124,9 @@ def test_a_text_in_the_path_is_no_campaign(server: InProcessCollector, text: str
         assert text not in reply.json["error"]["message"]
     page = server.request("GET", f"/campaigns/{quote(text, safe='')}")
     shown = page.body.decode()
-    told = shown.partition('data-campaign="')[2].partition('"')[0]
+    attribute = shown.partition('data-campaign="')[2].partition('"')[0]
     assert page.status == 404
-    assert html.unescape(told) in ("", text)
+    assert html.unescape(attribute) in ("", text)
     assert text not in shown or not set("<>\"'") & set(text)
 
 

@@ -71,7 +71,7 @@ class Line:
 
     def reports(self) -> list[bytes]:
         """The submissions that have come from the device, as they came."""
-        return [each for each in self.requests if self.path(each).endswith("/reports")]
+        return [message for message in self.requests if self.path(message).endswith("/reports")]
 
 
 def _request(device: socket.socket) -> bytes:
@@ -83,13 +83,13 @@ def _request(device: socket.socket) -> bytes:
 
 def _message(source: socket.socket) -> bytes:
     """A head and the body that it promises; nothing if there is none."""
-    found = b""
-    while b"\r\n\r\n" not in found:
+    data = b""
+    while b"\r\n\r\n" not in data:
         piece = source.recv(2**16)
         if not piece:
             return b""
-        found += piece
-    head, _, body = found.partition(b"\r\n\r\n")
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
     promised = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
     while len(body) < int(promised or 0):
         body += source.recv(2**16)

@@ -124,8 +124,8 @@ def test_a_copy_is_made_before(tmp_path: Path) -> None:
     with prepared_server(settings) as parts:
         copy = tmp_path / f"reports.db.before-{newest()}"
         assert parts.backup == str(copy)
-    with open_database(str(copy)) as found:
-        assert (revision(found), contents(found)) == (FIRST, rows)
+    with open_database(str(copy)) as copied:
+        assert (revision(copied), contents(copied)) == (FIRST, rows)
     with closing(sqlite3.connect(copy)) as plain:
         assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with prepared_server(settings) as parts:
@@ -140,8 +140,8 @@ def test_the_copy_holds_what_is_only_in_the_write_ahead_log(tmp_path: Path) -> N
             assert (tmp_path / "reports.db-wal").stat().st_size > 0
             copy = migrate(running)
     assert copy is not None
-    with open_database(str(copy)) as found:
-        assert contents(found) == rows
+    with open_database(str(copy)) as copied:
+        assert contents(copied) == rows
 
 
 def test_a_copy_that_cannot_be_made_stops_the_start_and_changes_nothing(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_copy_that_cannot_be_made_stops_the_start_and_changes_nothing(tmp_path
 
 
 def at_newer(database: str) -> None:
-    with open_database(database) as found:
-        migrate(found)
-        with found.writing() as connection:
+    with open_database(database) as opened:
+        migrate(opened)
+        with opened.writing() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
 
 
@@ -173,18 +173,18 @@ def test_a_newer_database_is_refused_in_one_line(
     if "://" in database:
         password = database.partition("@")[0].rpartition(":")[2]
         assert password not in outcome.err
-    with open_database(database) as found:
-        assert revision(found) == "9999"
+    with open_database(database) as opened:
+        assert revision(opened) == "9999"
 
 
 @pytest.mark.parametrize("steps", STEPS, ids=["at once", "from the first", "step by step"])
 def test_migrations_make_the_schema_that_the_code_works_with(
     database: str, steps: list[str | None]
 ) -> None:
-    with open_database(database) as found:
+    with open_database(database) as opened:
         for step in steps:
-            migrate(found, step)
-        with found.reading() as connection:
+            migrate(opened, step)
+        with opened.reading() as connection:
             options = {"compare_type": True, "compare_server_default": True}
             context = MigrationContext.configure(connection, opts=options)
             assert compare_metadata(context, schema.metadata) == []
@@ -229,8 +229,8 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
 ) -> None:
     with postgres.database() as database:
         if earlier:
-            with open_database(database) as found:
-                filled(found)
+            with open_database(database) as opened:
+                filled(opened)
         with started_at_once(tmp_path, database) as (first, second):
             campaign = first.create_campaign()
             device = campaign.enrol_device()
@@ -239,5 +239,5 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
             other = elsewhere.enrol_device()
             assert campaign.submit(other.body()).status == 200
             eventually(lambda: campaign.status()["submissions"] == 2)
-        with open_database(database) as found:
-            assert revision(found) == newest()
+        with open_database(database) as opened:
+            assert revision(opened) == newest()

@@ -51,11 +51,11 @@ class Seen:
 @pytest.fixture
 def seen(browser: Browser, server: InProcessCollector) -> Iterator[Seen]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    found = Seen(context.new_page())
-    yield found
+    view = Seen(context.new_page())
+    yield view
     context.close()
-    assert found.complaints == []
-    assert found.asked <= {f"127.0.0.1:{server.port}"}, "something was asked from elsewhere"
+    assert view.complaints == []
+    assert view.asked <= {f"127.0.0.1:{server.port}"}, "something was asked from elsewhere"
 
 
 def picture(page: Page, name: str) -> None:

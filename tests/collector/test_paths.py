@@ -35,7 +35,7 @@ def test_other_methods_are_not_taken(
             named = path.replace("{campaign}", campaign.id)
             reply = server.request(method, named, headers={"X-Secret": "echo"}, token=server.token)
             assert reply.status == 405, (path, reply)
-            assert {each.strip().lower() for each in reply.headers["allow"].split(",")} <= {*known}
+            assert {verb.strip().lower() for verb in reply.headers["allow"].split(",")} <= {*known}
             assert b"echo" not in reply.body
             if method != "HEAD":
                 assert_refused(reply, 405, "method-not-allowed")

@@ -142,9 +142,9 @@ def test_a_bucket_refills_steadily_up_to_its_size() -> None:
         limit.take("192.0.2.1")
     assert limit.wait("192.0.2.1") == pytest.approx(15)
     clock.at += 14.9
-    with pytest.raises(Fault) as told:
+    with pytest.raises(Fault) as caught:
         limit.take("192.0.2.1")
-    assert (told.value.code, told.value.retry_after) == ("rate-limited", 1)
+    assert (caught.value.code, caught.value.retry_after) == ("rate-limited", 1)
     clock.at += 0.2
     limit.take("192.0.2.1")
     clock.at += 1e6

@@ -253,8 +253,8 @@ def test_pipelined_requests_are_answered_each_and_in_order(server: InProcessColl
     paths = [("/healthz", 200), ("/nothing", 404), ("/v1/campaigns", 401)] * 20
     data = b"".join(request_bytes("GET", path) for path, _ in paths)
     last = request_bytes("GET", "/healthz", "Connection: close")
-    found = [status for status, _ in answers(exchange(server, data + last))]
-    assert found == [*(status for _, status in paths), 200]
+    statuses = [status for status, _ in answers(exchange(server, data + last))]
+    assert statuses == [*(status for _, status in paths), 200]
 
 
 def test_a_pipelined_submission_counts_once(
@@ -266,8 +266,8 @@ def test_a_pipelined_submission_counts_once(
         "POST", f"{campaign.path}/reports", JSON, f"Content-Length: {len(body)}", body=body
     )
     last = request_bytes("GET", "/healthz", "Connection: close")
-    found = list(answers(exchange(server, one * 10 + last)))
-    assert found[:10] == [(200, b'{"status":"accepted"}')] * 10
+    replies = list(answers(exchange(server, one * 10 + last)))
+    assert replies[:10] == [(200, b'{"status":"accepted"}')] * 10
     assert stored_counts(campaign).submissions == before.submissions + 1
 
 

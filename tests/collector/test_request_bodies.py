@@ -191,9 +191,9 @@ def test_lists_stop_at_their_first_fault() -> None:
         (BatchBody, {"submissions": [{}] * 1000}),
     ]
     for model, body in bodies:
-        with pytest.raises(ValidationError) as told:
+        with pytest.raises(ValidationError) as caught:
             model.model_validate_json(json.dumps(body))
-        assert told.value.error_count() <= 3
+        assert caught.value.error_count() <= 3
 
 
 def test_a_full_batch_has_no_more_keys_than_are_allowed(campaign: RunningCampaign) -> None:
@@ -204,7 +204,7 @@ def test_a_full_batch_has_no_more_keys_than_are_allowed(campaign: RunningCampaig
         more = json.dumps({"submissions": [one] * 10_001}).encode()
         assert_refused(post_to_route(campaign, "reports/batch", more), 422, "invalid-request")
     assert len(results) == 10_000
-    assert {each["error"]["code"] for each in results} == {"invalid-ticket"}
+    assert {result["error"]["code"] for result in results} == {"invalid-ticket"}
 
 
 def half_sent(server: InProcessCollector, path: str, size: int) -> socket.socket:

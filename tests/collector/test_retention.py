@@ -39,8 +39,8 @@ def server(
     keys = str(tmp_path / "tickets.keys")
     with in_process_collector(
         tmp_path, database=database, key_file=keys, keep_submissions=2
-    ) as found:
-        yield found
+    ) as collector:
+        yield collector
 
 
 def kept(server: InProcessCollector, campaign: RunningCampaign) -> int:
@@ -107,9 +107,9 @@ def test_adding_up_keeps_the_summary_to_the_bit(
     monkeypatch.setattr(tallies, "COMPACT_AT", 3)
     plan = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=100)
     campaign, rng = Campaign.new("A test", plan, now=0), np.random.default_rng(1)
-    found = Database(database_url(database))
-    migrate(found)
-    with found.writing() as connection:
+    opened = Database(database_url(database))
+    migrate(opened)
+    with opened.writing() as connection:
         Campaigns.add(connection, campaign)
         for _ in range(12):
             sparse = rng.random((3, plan.cells)) < 0.01
@@ -119,4 +119,4 @@ def test_adding_up_keeps_the_summary_to_the_bit(
         assert connection.execute(select(func.count(tallies_table.c.id))).scalar_one() == 1
         assert Tallies.summary(connection, campaign).to_bytes() == before
         assert Tallies.compact(connection, campaign) == 0
-    found.close()
+    opened.close()

@@ -128,8 +128,8 @@ def test_a_wrong_value_in_a_batch_spoils_only_its_own_submission(campaign: Runni
     before = stored_counts(campaign)
     bodies = [outside.body([4096] * outside.reports), good.body(), short.body([])]
     reply = campaign.server.post(f"{campaign.path}/reports/batch", {"submissions": bodies})
-    told = [each.get("error", {}).get("code") for each in reply.json["results"]]
-    assert (reply.status, told) == (200, ["out-of-domain", None, "wrong-number-of-values"])
+    codes = [result.get("error", {}).get("code") for result in reply.json["results"]]
+    assert (reply.status, codes) == (200, ["out-of-domain", None, "wrong-number-of-values"])
     assert stored_counts(campaign).submissions == before.submissions + 1
     assert stored_counts(campaign).reports == before.reports + good.reports
 
@@ -206,8 +206,8 @@ def test_logs_have_no_secrets_and_no_values(
         str(outside),
     )
     for line in lines:
-        told = {key: text for key, text in json.loads(line).items() if key != "time"}
-        assert not [each for each in secret if each in json.dumps(told)], line
+        logged = {key: text for key, text in json.loads(line).items() if key != "time"}
+        assert not [text for text in secret if text in json.dumps(logged)], line
 
 
 def test_the_web_server_logs_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

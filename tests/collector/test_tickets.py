@@ -112,7 +112,7 @@ def test_a_flipped_bit_anywhere_is_noticed(campaign: RunningCampaign) -> None:
         path = f"{campaign.path}/reports/batch"
         results = campaign.server.post(path, {"submissions": forged}).json["results"]
     assert len(results) == len(forged) > 100
-    assert {each["error"]["code"] for each in results} == {"invalid-ticket"}
+    assert {result["error"]["code"] for result in results} == {"invalid-ticket"}
 
 
 def test_a_ticket_cannot_be_moved_to_another_group(campaign: RunningCampaign) -> None:
@@ -197,7 +197,9 @@ def test_the_same_submission_again_is_answered_alike_and_counted_once(
 
 
 def test_a_used_ticket_takes_no_other_values(campaign: RunningCampaign) -> None:
-    device = next(each for each in iter(campaign.enrol_device, None) if each.reports == 4)
+    device = next(
+        enrolled for enrolled in iter(campaign.enrol_device, None) if enrolled.reports == 4
+    )
     values = [1, 2, 3, 4]
     assert campaign.submit(device.body(values)).status == 200
     with assert_nothing_counted(campaign):
@@ -210,8 +212,8 @@ def test_a_used_ticket_takes_no_other_values(campaign: RunningCampaign) -> None:
 def test_one_batch_may_use_a_ticket_once(campaign: RunningCampaign) -> None:
     device = campaign.enrol_device()
     before = stored_counts(campaign)
-    given = [device.body(), device.body(), device.body([8] * device.reports)]
-    reply = campaign.server.post(f"{campaign.path}/reports/batch", {"submissions": given})
+    submissions = [device.body(), device.body(), device.body([8] * device.reports)]
+    reply = campaign.server.post(f"{campaign.path}/reports/batch", {"submissions": submissions})
     *accepted, last = reply.json["results"]
     assert accepted == [{"status": "accepted"}] * 2
     assert (last["status"], last["error"]["code"]) == ("refused", "ticket-used")

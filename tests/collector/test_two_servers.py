@@ -90,8 +90,8 @@ def test_enrolments_at_both_are_balanced_and_numbered_once(pair: Pair) -> None:
     fleet = pair.fleet()
     fleet.add_devices(600)
     pair.share(fleet, [fleet.enrolment(device) for device in fleet.devices])
-    found = fleet.assert_stored(pair.database)
-    assert sorted(found.enrolled.values()) == [200, 200, 200]
+    stored_rows = fleet.assert_stored(pair.database)
+    assert sorted(stored_rows.enrolled.values()) == [200, 200, 200]
     assert len({device.number for device in fleet.devices}) == 600
 
 
@@ -168,9 +168,9 @@ def test_adding_up_while_both_count_loses_nothing(
     read = Tallies.summary
 
     def slowly(connection: Connection, campaign: Campaign) -> Summary:
-        found = read(connection, campaign)
+        summary = read(connection, campaign)
         time.sleep(0.03)
-        return found
+        return summary
 
     monkeypatch.setattr(Tallies, "summary", staticmethod(slowly))
     fleet = pair.fleet()
@@ -257,9 +257,9 @@ def test_refusals_that_are_written_down_in_any_order_do_not_block_one_another(pa
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(write, rows) for rows in (causes, causes[::-1])]:
             done.result()
-    told = [{"cause": cause, "count": 200 * number} for _, cause, number in reversed(causes)]
+    expected = [{"cause": cause, "count": 200 * number} for _, cause, number in reversed(causes)]
     status = pair.servers[1].operator.get(f"/v1/campaigns/{campaign}/status")
-    assert status["rejections"] == told
+    assert status["rejections"] == expected
 
 
 def test_an_export_is_of_one_moment(pair: Pair) -> None:
@@ -271,10 +271,12 @@ def test_an_export_is_of_one_moment(pair: Pair) -> None:
     def export() -> None:
         data = fleet.campaign.server.operator.download(f"{fleet.campaign.path}/export")
         archive = zipfile.ZipFile(io.BytesIO(data))
-        told = json.loads(archive.read("campaign.json"))
+        campaign_json = json.loads(archive.read("campaign.json"))
         summary = Summary.from_bytes(archive.read("campaign.summary"))
         rows = pq.read_table(io.BytesIO(archive.read("reports.parquet"))).num_rows
-        seen.append((told["submissions"], summary.total_users, told["reports"], rows))
+        seen.append(
+            (campaign_json["submissions"], summary.total_users, campaign_json["reports"], rows)
+        )
 
     with meanwhile(export) as repetition:
         for requests in slices([fleet.single(device) for device in fleet.devices], 4):
@@ -307,6 +309,6 @@ def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
             return file.load_or_make()
 
         with ThreadPoolExecutor(8) as threads:
-            found = [making.result() for making in [threads.submit(make) for _ in range(8)]]
-        assert all(keys == file.load() for keys in found)
+            key_lists = [making.result() for making in [threads.submit(make) for _ in range(8)]]
+        assert all(keys == file.load() for keys in key_lists)
     assert not list(tmp_path.glob("*.part"))

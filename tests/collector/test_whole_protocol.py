@@ -29,8 +29,8 @@ BASELINE = {"mechanism": "k-rr-integer", "epsilon": 1.0, "protocol": "baseline"}
 @pytest.fixture
 def server(database: str, tmp_path: Path) -> Iterator[InProcessCollector]:
     keys = str(tmp_path / "tickets.keys")
-    with in_process_collector(tmp_path, database=database, key_file=keys) as found:
-        yield found
+    with in_process_collector(tmp_path, database=database, key_file=keys) as collector:
+        yield collector
 
 
 def state(
@@ -52,8 +52,8 @@ def test_a_campaign_from_its_creation_to_its_deletion(
     with pytest.raises(CollectorRefused, match="estimates begin at 30"):
         server.operator.get(f"{campaign.path}/estimate")
     fleet.send([fleet.batch(fleet.devices[20:])])
-    found = fleet.assert_stored(database)
-    assert len(found.cells) == 60
+    stored_rows = fleet.assert_stored(database)
+    assert len(stored_rows.cells) == 60
 
     estimate = server.request("GET", f"{campaign.path}/estimate", token=server.token)
     assert Estimate.from_json(estimate.body.decode()).to_json() == estimate.body.decode()
@@ -65,7 +65,7 @@ def test_a_campaign_from_its_creation_to_its_deletion(
 
     data = server.operator.download(f"{campaign.path}/summary")
     summary = Summary.from_bytes(data)
-    assert np.array_equal(summary.counts, found.counts)
+    assert np.array_equal(summary.counts, stored_rows.counts)
     archive = zipfile.ZipFile(io.BytesIO(server.operator.download(f"{campaign.path}/export")))
     assert archive.read("campaign.summary") == data
     assert Plan.from_json(archive.read("plan.json").decode()) == campaign.plan
@@ -126,8 +126,8 @@ def test_text_comes_back_as_it_was_given(server: InProcessCollector) -> None:
     name = "Tee & <b>Kaffee</b> 'or' 1=1; -- \N{TEACUP WITHOUT HANDLE}"
     plan = {"mechanism": "k-rr-integer", "epsilon": 1.0, "categories": ["a\x00b", "ü\u2028", "%s"]}
     made = server.operator.post("/v1/campaigns", {"name": name, "plan": plan})
-    found = server.operator.get(f"/v1/campaigns/{made['id']}")
-    assert (found["name"], found["plan"]["categories"]) == (name, plan["categories"])
+    description = server.operator.get(f"/v1/campaigns/{made['id']}")
+    assert (description["name"], description["plan"]["categories"]) == (name, plan["categories"])
 
 
 @pytest.mark.slow
