@@ -27,13 +27,13 @@ ARGUMENTS = [
 
 
 def _chromium() -> str:
-    """The path of Chromium; skips or fails the test without it or without playwright."""
-    found = shutil.which("chromium")
+    """Where Chromium is; without it, or without playwright, the test ends here."""
+    path = shutil.which("chromium")
     if importlib.util.find_spec("playwright") is None:
         return _missing("the Python package playwright (pip install 'unpoison[dev]')")
-    if found is None:
+    if path is None:
         return _missing("the browser chromium")
-    return found
+    return path
 
 
 def _missing(part: str) -> str:

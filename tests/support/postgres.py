@@ -129,25 +129,25 @@ class Cluster:
 
 
 def program(name: str) -> str:
-    """The path of a program of PostgreSQL; skips or fails the test if it is not installed."""
-    found = shutil.which(name)
-    installed = sorted(INSTALLED.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
-    if found is None and not installed:
+    """Where a program of PostgreSQL is; the test ends here if it is nowhere."""
+    executable = shutil.which(name)
+    installed = sorted(PLACES.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
+    if executable is None and not installed:
         return _missing(f"PostgreSQL ({name})")
-    return found or str(installed[-1])
+    return executable or str(installed[-1])
 
 
 def _owner() -> str | None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
-    found = next((name for name in OWNERS if name in _users()), None)
-    return found or _missing("a user other than root to run PostgreSQL as")
+    owner = next((name for name in OWNERS if name in _users()), None)
+    return owner or _missing("a user other than root to run PostgreSQL as")
 
 
 def _users() -> dict[str, Any]:
     import pwd
 
-    return {each.pw_name: each for each in pwd.getpwall()}
+    return {entry.pw_name: entry for entry in pwd.getpwall()}
 
 
 def _missing(part: str) -> str:
