@@ -129,9 +129,9 @@ class Cluster:
 
 
 def program(name: str) -> str:
-    """Where a program of PostgreSQL is; the test ends here if it is nowhere."""
+    """The path of a program of PostgreSQL; skips or fails the test if it is not installed."""
     executable = shutil.which(name)
-    installed = sorted(PLACES.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
+    installed = sorted(INSTALLED.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     if executable is None and not installed:
         return _missing(f"PostgreSQL ({name})")
     return executable or str(installed[-1])
