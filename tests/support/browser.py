@@ -27,7 +27,7 @@ ARGUMENTS = [
 
 
 def _chromium() -> str:
-    """Where Chromium is; without it, or without playwright, the test ends here."""
+    """The path of Chromium; skips or fails the test without it or without playwright."""
     path = shutil.which("chromium")
     if importlib.util.find_spec("playwright") is None:
         return _missing("the Python package playwright (pip install 'unpoison[dev]')")
