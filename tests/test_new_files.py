@@ -111,8 +111,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "figures")
     for folder in ("src", "tests", "docs"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, root)
+    for path in ROOT.iterdir():
+        # Suites read some of the pages and settings at the top when they are collected.
+        if path.is_file():
+            shutil.copy(path, root)
     for folder, text in FILES.items():
         lines = [line.removeprefix(" " * 8) for line in text.splitlines()]
         (root / "src/unpoison" / folder / "dropped_in.py").write_text("\n".join(lines))
