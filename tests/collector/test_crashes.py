@@ -338,7 +338,7 @@ def test_a_stop_under_load_keeps_what_was_acknowledged(
 
 
 def test_a_stop_answers_what_is_under_way(forker: CollectorForker, tmp_path: Path) -> None:
-    slow = {"UNPOISON_COLLECTOR_BATCH_DELAY": "2"}
+    slow = {"UNPOISON_COLLECTOR_BATCH_DELAY": "1"}
     server = forker.spawn(str(tmp_path / "reports.db"), TOKEN, **slow)
     campaign = server.create_campaign()
     device = campaign.enrol_device()
