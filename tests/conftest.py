@@ -8,7 +8,6 @@ import pytest
 
 from support.command_line import Command
 from support.postgres import database, postgres
-from unpoison.filters.joint import constants
 
 __all__ = ["database", "postgres", "unpoison"]
 

@@ -285,6 +285,7 @@ def commands(body: str) -> Iterator[str]:
             yield f"subprocess.run({words!r}, check=True)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", runpy.run_path(str(DOCS / "refresh.py"))["PAGES"])
 def test_what_a_page_shows_runs(page: str, tmp_path: Path) -> None:
     program = tmp_path / "page.py"

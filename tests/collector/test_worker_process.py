@@ -12,6 +12,8 @@ import pytest
 from unpoison import InvalidParameter, Plan
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 
+pytestmark = pytest.mark.slow
+
 LONG_SECONDS = 600.0
 
 

@@ -23,6 +23,8 @@ from unpoison.summary.store import Store
 from unpoison.summary.tally import load_tally
 from unpoison.summary.windows import Window
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=100)
 HOUR = 3600 * 10**6
 
