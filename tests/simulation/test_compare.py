@@ -109,7 +109,7 @@ def test_wrong_parameters_are_refused(method: str, said: str) -> None:
 @pytest.mark.slow
 def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", *RUN, "--plot", "all.png", "--json").json
-    grouped = [each["method"] for each in facts["methods"] if each["collection"] == "grouped"]
+    grouped = [line["method"] for line in facts["methods"] if line["collection"] == "grouped"]
     available = [name for name in defences if defences[name].available()]
     assert grouped == ["oracle", "joint", *SCHEMES, *available]
     assert Path("all.png").stat().st_size > 5000
