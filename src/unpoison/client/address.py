@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from unpoison.errors import InvalidParameter
 
+# The ports of RFC 9110, left out of the normal form; the keys are the schemes a collector may have.
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HOST_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
 # No segment may begin with a dot, so that ".." cannot climb out of the prefix.

@@ -16,7 +16,9 @@ from unpoison.errors import InvalidFile
 FILES = ("sf_total_pay_benefits_transparentca.npy", "sf_total_compensation_datasf.npy")
 PUBLISHED = "[Ee]mployee_[Cc]ompensation*.csv"
 LOW, HIGH = 10_000.0, 600_000.0
+"""Dollars. The paper prints 60,000 as the upper end, but its mean fits only 600,000."""
 STEP = 20_000.0
+"""Width in dollars of the bins of `PER_TEN_THOUSAND_BY_STEP`; the first begins at `LOW`."""
 PER_TEN_THOUSAND_BY_STEP = (
     *(1017, 552, 548, 1320, 1673, 1364, 1025),  # from 10,000
     *(826, 653, 408, 270, 176, 94, 38),  # from 150,000

@@ -15,6 +15,7 @@ from unpoison.errors import InvalidFile
 FILE = "taxi_pickup_seconds.npy"
 PUBLISHED = ("yellow_tripdata*.parquet", "yellow_tripdata*.csv", "*Yellow_Taxi_Trip_Data*.csv")
 SECONDS_A_DAY = 86_400
+"""24 hours: the end of the range of values, which begins at midnight."""
 PER_MILLE_BY_HOUR = (
     32,
     22,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from unpoison.errors import InvalidParameter
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+"""Length of each unit that a width may have. Months and years are none: their lengths vary."""
 PER_SECOND = 10**6
 """Moments are whole microseconds, as Parquet and Python have them."""
 SHORTEST, LONGEST = 1, 3660 * 86_400
