@@ -93,6 +93,7 @@ def test_reads_are_recorded_only_meanwhile() -> None:
     assert "MOST_BUCKETS" not in names
 
 
+@pytest.mark.slow
 def test_another_value_reaches_the_filter(measured: list[Measured]) -> None:
     effect = joint_constants._effect(CONSTANTS["INTERVAL_LEVEL"], 2.0, measured)
     assert effect.tried == 0.1

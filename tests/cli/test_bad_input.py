@@ -378,6 +378,7 @@ def test_an_invalid_report_is_placed(unpoison: Command, suffix: str, fault: str,
         assert line.isprintable() or line[:-1].isprintable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "fault"), BAD_REPORTS)
 @pytest.mark.usefixtures("small_batches")
 def test_drop_invalid_is_as_if_the_rows_were_not_there(
@@ -481,6 +482,7 @@ SECRETS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("fault", SECRETS)
 @pytest.mark.parametrize("rows_before", [0, 500])

@@ -282,6 +282,7 @@ def test_a_seed_repeats_simulate_exactly(unpoison: Command) -> None:
     assert written[0][0] != written[2][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave-integer"])
 def test_simulated_reports_and_summary_are_one_collection(

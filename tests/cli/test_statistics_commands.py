@@ -260,6 +260,7 @@ def test_nothing_found_is_an_exact_answer_where_nobody_attacks(unpoison: Command
     assert all("100%" not in line and "–" in line for line in rivals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_text_column_of_ones_own_is_simulated(unpoison: Command, suffix: str) -> None:
     own = ("simulate", "--values", f"values{suffix}", "-c", "drink", "--seed", 1)
@@ -510,6 +511,7 @@ def test_one_name_is_no_set_of_categories(unpoison: Command) -> None:
     has(unpoison.refused(*arguments), "categories must be at least 2", "received 1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("value", [3, 1000, -1, 0.5, math.inf])
 def test_a_report_that_names_no_category_of_the_plan_is_refused(

@@ -300,6 +300,7 @@ def refused_before_anything_is_drawn(fake: FakeCollector, ledger: Ledger, match:
     assert entry is None or (entry.state, entry.draw.cells) == ("enrolled", ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", CAMPAIGN_LIES)
 def test_lies_about_the_campaign_are_refused(
     lie: str, collector: FakeCollector, ledger: Ledger

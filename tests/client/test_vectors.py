@@ -62,6 +62,7 @@ def test_python_gives_the_weights_and_windows(case: dict[str, Any]) -> None:
     assert window.total == int(case["total"])
 
 
+@pytest.mark.slow
 def test_python_draws_the_cells_from_the_words() -> None:
     for case, draw in DRAWS:
         plan = plan_of(case)

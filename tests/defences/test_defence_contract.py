@@ -70,6 +70,7 @@ def test_a_defence_gives_a_finite_mean_from_a_summary_alone(
     assert answer.byzantine.side == "none"
 
 
+@pytest.mark.slow
 @every_defence
 @every_mechanism
 def test_a_defence_answers_in_natural_units(name: str, mechanism: str) -> None:

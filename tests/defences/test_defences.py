@@ -177,6 +177,7 @@ def expected_mean(rising: np.ndarray, cut: int) -> float:
     return float(max(lower, upper, key=len).mean())
 
 
+@pytest.mark.slow
 def test_clusters_are_those_of_scikit_learn() -> None:
     from sklearn.cluster import KMeans as Kind
 

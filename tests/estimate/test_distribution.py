@@ -161,6 +161,7 @@ def test_the_wasserstein_distance_is_that_of_fine_point_masses(seed: int) -> Non
     assert wasserstein(one, other) == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_wasserstein_distance_is_a_distance(one: int, two: int, three: int) -> None:
@@ -189,6 +190,7 @@ def test_finer_buckets_of_the_same_density_are_no_distance() -> None:
 # Mixtures
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_the_cdf_of_a_mixture_is_the_mixture_of_cdfs(seeds: list[int], seed: int) -> None:
@@ -238,6 +240,7 @@ def collection(
     return simulate(plan, values, attack or far(mechanism), 0.25, np.random.default_rng(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["square-wave", "square-wave-integer"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_mean_of_the_square_wave_is_a_plain_ems_of_what_the_poison_leaves(
@@ -313,6 +316,7 @@ def test_the_distribution_is_freed_of_poison(mechanism: str, method: str) -> Non
     assert apart(distribution, run) < apart(check_shape(answer.distribution), run) / 2
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_the_mean_does_not_depend_on_whether_the_distribution_is_asked(mechanism: str) -> None:
     summary = collection(mechanism).summary
@@ -363,6 +367,7 @@ def test_the_baseline_has_a_distribution(mechanism: str) -> None:
     check_shape(estimate(attacked.summary, statistic="distribution").distribution)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave-integer"])
 def test_the_distribution_of_tiers_is_their_mixture(mechanism: str) -> None:
     tier = {"epsilon": 0.5, "min_epsilon": 0.25}

@@ -56,6 +56,7 @@ def test_a_method_fits_some_plan(name: str) -> None:
     assert any(fitting == name for fitting, _ in FITTING)
 
 
+@pytest.mark.slow
 @every_fitting_plan
 def test_the_estimate_is_complete(name: str, plan: str) -> None:
     result = answer(name, plan)
@@ -69,6 +70,7 @@ def test_the_estimate_is_complete(name: str, plan: str) -> None:
         assert sum((result.frequencies or {}).values()) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @every_fitting_plan
 def test_a_method_says_the_same_alone_and_among_others(name: str, plan: str) -> None:
     summary, statistic = collection(plan).summary, Statistic.of(PLANS[plan])

@@ -159,6 +159,7 @@ def test_false_alarms_must_be_neither_rare_nor_frequent() -> None:
     assert alarms(5, 0.002) == [True, False]
 
 
+@pytest.mark.slow
 def test_an_interval_that_misses_is_excused_by_doubt() -> None:
     def doubtful(cell: Cell, method: str, collection: str) -> Row:
         row = as_the_paper_says(cell, method, collection)

@@ -147,6 +147,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     assert run_cells(cells, tmp_path / "stopped", workers=1).equals(whole)
 
 
+@pytest.mark.slow
 def test_errors_are_on_the_mechanisms_own_domain() -> None:
     natural = replace(SMALL, dataset="taxi").run()
     for row in natural:

@@ -173,6 +173,7 @@ def test_the_likelihood_of_emf_never_falls(
     assert_never_falls(run_for(group.emf(np.array(support)), 60).likelihoods)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     counts_of_any_kind,

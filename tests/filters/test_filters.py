@@ -379,6 +379,7 @@ def test_a_side_that_does_not_exist_is_refused() -> None:
 # Side probing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["variance", "likelihood"])
 @pytest.mark.parametrize(
     ("attack", "side"),

@@ -164,6 +164,7 @@ def test_a_larger_support_never_explains_less(
     assert deviances[-1] == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(counts_of_categories, budgets, st.data())
 def test_the_deviance_is_in_proportion_to_the_reports(
@@ -406,6 +407,7 @@ def test_no_smaller_set_explains_the_counts(counts: list[int], epsilon: float, t
             assert deviance(part, many, mask(len(counts), *chosen)) > location.allowed
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(counts_of_categories, budgets, st.data())
 def test_of_all_sets_of_one_size_that_of_the_largest_counts_explains_most(

@@ -116,6 +116,7 @@ def test_the_matrix_is_exact_on_a_part_of_the_input_domain(
     np.testing.assert_allclose(dense, averaged_between_kinks(mechanism, into, out_of), atol=1e-11)
 
 
+@pytest.mark.slow
 @every_numerical
 @settings(max_examples=60, deadline=None)
 @given(epsilon=budgets, inputs=parts, outputs=parts, seed=st.integers(0, 2**32))

@@ -173,6 +173,7 @@ def test_known_budgets_give_known_groups(
     assert (made[-1].epsilon, made[-1].reports) == (min_epsilon, reports)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(pair=budget_pairs())
 @example(pair=(0.3000000000000004, 0.3000000000000003))
@@ -227,6 +228,7 @@ def test_exact_is_the_decimal_text_of_a_number(number: float) -> None:
     assert exact(number) == Fraction(repr(number))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(whole=st.fractions(Fraction(1, 100), 100), smallest=st.fractions(Fraction(1, 100), 100))
 def test_halvings_are_the_fewest_that_reach_the_smallest(

@@ -81,6 +81,7 @@ def test_trials_that_share_their_work_find_what_each_finds() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_all_work_shares_one_batch_at_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 

@@ -203,6 +203,7 @@ def test_frequencies_before_post_processing_add_up_to_one(mechanism: str, scheme
         assert sum(part.values()) == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.slow
 @every_scheme
 @pytest.mark.parametrize("targets", [("juice",), ("tea",), ("coffee", "juice")])
 def test_attackers_are_taken_out(scheme: str, targets: tuple[str, ...]) -> None:

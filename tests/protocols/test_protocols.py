@@ -291,6 +291,7 @@ def tiered() -> tuple[Simulation, Plan]:
     return run, plan
 
 
+@pytest.mark.slow
 def test_each_tier_is_estimated_as_if_it_were_alone() -> None:
     run, plan = tiered()
     answer = estimate(run.summary, method="emf-star")

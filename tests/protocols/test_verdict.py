@@ -26,6 +26,7 @@ def collected(attack: str, fraction: float, users: int = len(VALUES)) -> Summary
     return simulate(PLAN, VALUES[:users], attack, fraction, np.random.default_rng(2)).summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [3_000, 12_000, 40_000])
 @pytest.mark.parametrize("method", ["emf", "emf-star", "cemf-star"])
 def test_nobody_is_accused_when_nobody_attacks(users: int, method: str) -> None:

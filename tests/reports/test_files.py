@@ -262,6 +262,7 @@ def test_memory_does_not_grow_with_the_file(
     assert peaks[1] < path.stat().st_size / 4
 
 
+@pytest.mark.slow
 def test_arrow_does_not_hold_a_whole_row_group() -> None:
     write_reports(Path("x.parquet"), 4_000_000)
     gc.collect()

@@ -117,12 +117,14 @@ def test_compare_runs_everything_that_fits(unpoison: Command) -> None:
     assert errors["oracle"] < errors["ostrich"]
 
 
+@pytest.mark.slow
 def test_compare_of_categories_leaves_out_what_needs_numbers(unpoison: Command) -> None:
     facts = unpoison.done("simulate", "--compare", "-d", "covid-19", *RUN, "--json").json
     names = {line["method"] for line in facts["methods"]}
     assert names == {"oracle", "ostrich", "joint", *SCHEMES}
 
 
+@pytest.mark.slow
 def test_a_comparison_shows_every_line() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     values, names = Population.of(np.linspace(0, 1, 4000)), ["oracle", "ostrich"]

@@ -125,6 +125,7 @@ def test_the_truth_is_in_natural_units() -> None:
     assert scaled.floor == pytest.approx(400**2 * run(attack="none").floor)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_collection() -> None:
     assert run(seed=5).summary == run(seed=5).summary
     assert run(seed=5).truth == run(seed=5).truth

@@ -115,6 +115,7 @@ def test_evasion_costs_the_difference_of_the_utilities(
     assert cost >= 0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(users, users, st.floats(1.0, 64.0), means)
 def test_the_largest_utility_is_the_shift_when_all_attackers_send_the_end(
@@ -288,6 +289,7 @@ def test_the_floor_of_tiers_is_that_of_each_tiers_own_inputs() -> None:
     assert floor == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["piecewise", "piecewise-integer", "square-wave"])
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 3.0])
 def test_the_cramer_rao_bound_is_below_the_floor_of_linear_estimators(

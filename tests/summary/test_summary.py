@@ -511,6 +511,7 @@ def test_a_row_is_placed_in_its_file() -> None:
     assert str(placed) == "reports.csv: row 103: value must be small; received 9"
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_dropped_reports_are_counted_and_change_nothing_else(data: st.DataObject) -> None:
