@@ -191,7 +191,7 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ((*ESTIMATE, "--method", "ostrich", "--weights", "paper"), ("ostrich", "'weights'")),
     ((*ESTIMATE, "--poisoned-side", "left"), ("joint", "'side'")),
     ((*ESTIMATE, "--weights", "paper"), ("joint", "'weights'")),
-    ((*ESTIMATE, "--blind-share", "1.5"), ("blind_share", "(0, 1/2)", "received 1.5")),
+    ((*ESTIMATE, "--attackers-at-most", "1.5"), ("attackers_at_most", "[0, 1/2]", "received 1.5")),
     ((*ESTIMATE, "--method", "trimming", "--poisoned-side", "lfet"), ("did you mean 'left'",)),
     ((*ESTIMATE, *STAR, "--weights", "papr"), ("weights", "did you mean 'paper'")),
     ((*ESTIMATE, *STAR, "--side-rule", "varience"), ("side_rule", "did you mean 'variance'")),

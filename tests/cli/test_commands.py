@@ -359,7 +359,7 @@ def test_options_reach_the_estimator(unpoison: Command) -> None:
     summary = summarise("reports.parquet", Plan.load("plan.json"))
     choices: list[tuple[list[str], dict[str, Any]]] = [
         ([], {"method": "joint"}),
-        (["--blind-share", "1/4"], {"blind_share": 0.25}),
+        (["--attackers-at-most", "1/4"], {"attackers_at_most": 0.25}),
         (["--method", "emf", "--weights", "paper"], {"method": "emf", "weights": "paper"}),
         (
             ["--method", "emf", "--side-rule", "likelihood"],

@@ -103,7 +103,7 @@ def test_rules_that_the_help_explains_are_all_there_are(
 
 def test_defaults_that_the_help_shows_are_the_librarys() -> None:
     options, shown = FilterOptions(), {param.name: param for param in COMMANDS["estimate"].params}
-    for name in ("suppression", "max_iterations", "blind_share"):
+    for name in ("suppression", "max_iterations"):
         assert shown[name].show_default == str(getattr(options, name))
     assert shown["gamma_sup"].show_default == "1/2"
     assert options.gamma_sup == 0.5

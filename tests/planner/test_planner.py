@@ -168,7 +168,7 @@ def test_numbers_are_predicted_in_their_own_units() -> None:
         predict(candidates(0.5, 0.25, low=0, high=high)[0], Setting(1000, tolerate=0.25))
         for high in (100, 1)
     )
-    for name in ("error", "seen_error", "quiet_error", "blind_spot"):
+    for name in ("error", "seen_error", "quiet_error", "worst_case"):
         assert getattr(wide, name) == pytest.approx(100 * getattr(narrow, name), rel=1e-6)
     assert wide.price == pytest.approx(narrow.price, rel=1e-6)
     assert wide.detectable == pytest.approx(narrow.detectable, rel=1e-6)
@@ -178,7 +178,7 @@ def test_expected_errors_are_about_those_that_are_seen() -> None:
     plan = candidates(4.0, 2.0, mechanism="square-wave", low=0, high=1)[0]
     prediction = predict(plan, Setting(5000, tolerate=0.1))
     assert 0.5 < prediction.seen_error / prediction.error < 2
-    assert 0 < prediction.quiet_error < prediction.error < prediction.blind_spot
+    assert 0 < prediction.quiet_error < prediction.error < prediction.worst_case
 
 
 def test_the_plan_that_is_recommended_is_written_and_works(unpoison: Command) -> None:

@@ -86,7 +86,6 @@ class Effect:
         "interval width",
         "p < 0.05, nobody",
         "in doubt",
-        "blind spot",
         "seconds",
     )
 
@@ -190,7 +189,6 @@ def _absolute(outcome: Outcome) -> list[str]:
         f"{outcome.width:.3g}",
         f"{outcome.false_alarms:.3f}",
         f"{outcome.doubts:.3f}",
-        f"{outcome.blind_spot:.3g}",
         f"{outcome.seconds:.2f} s",
     ]
 
@@ -204,7 +202,6 @@ def _against(present: Outcome, outcome: Outcome) -> list[str]:
         _ratio(outcome.width, present.width),
         _difference(outcome.false_alarms, present.false_alarms),
         _difference(outcome.doubts, present.doubts),
-        _ratio(outcome.blind_spot, present.blind_spot),
         _ratio(outcome.seconds, present.seconds),
     ]
 

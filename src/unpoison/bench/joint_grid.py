@@ -82,7 +82,6 @@ class Outcome:
     width: float
     false_alarms: float
     doubts: float
-    blind_spot: float
     seconds: float
 
     @classmethod
@@ -97,7 +96,6 @@ class Outcome:
         ]
         honest = [case.estimate for case in measured if case.run.byzantine_fraction == 0]
         alarms = [estimate.fit["nobody_attacks_p_value"] < SUSPICIOUS for estimate in honest]
-        shifts = [estimate.blind_spot.shift for estimate in estimates if estimate.blind_spot]
         return cls(
             median_error=float(np.median(errors)),
             worst_error=max(errors),
@@ -105,7 +103,6 @@ class Outcome:
             width=float(np.median([high - low for low, high, _ in intervals])),
             false_alarms=float(np.mean(alarms)),
             doubts=float(np.mean([estimate.fit["doubt"] for estimate in estimates])),
-            blind_spot=float(np.median(shifts)),
             seconds=float(np.median([case.seconds for case in measured])),
         )
 

@@ -59,10 +59,11 @@ def estimate(
     max_iterations: Annotated[
         int | None, whole_number_option("Bound on EM's iterations.", default="100000")
     ] = None,
-    blind_share: Annotated[
+    attackers_at_most: Annotated[
         float | None,
         number_option(
-            "joint: the share of hidden attackers that the blind spot is for.", default="0.05"
+            "joint: the share of a group that attackers do not exceed, for the worst case.",
+            default="what the fit says at most, and 5 points more",
         ),
     ] = None,
     poisoned_side: Annotated[
@@ -101,7 +102,7 @@ def estimate(
         gamma_sup=gamma_sup,
         suppression=suppression,
         max_iterations=max_iterations,
-        blind_share=blind_share,
+        attackers_at_most=attackers_at_most,
         side=poisoned_side,
     )
     estimate_one = partial(

@@ -18,7 +18,7 @@ from unpoison.planner.prediction import MOST_USERS
 from unpoison.planner.reference import SHAPES
 from unpoison.planner.utility import EVASIVE_SHARE
 
-HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "blind spot"]
+HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "worst case"]
 WIDTH = 100
 """Characters a line of explanation, as in the sources of the documentation."""
 
@@ -84,7 +84,7 @@ def _row(line: Prediction, chosen: bool) -> list[str]:
         f"{line.price:.2f}",
         _figure(line.quiet_error),
         "nobody" if math.isnan(line.detectable) else _percent(line.detectable),
-        _figure(line.blind_spot),
+        _figure(line.worst_case),
     ]
 
 
@@ -106,7 +106,7 @@ def _column_meanings(comparison: Comparison) -> str:
         f"price: error over that of ungrouped {alone} with nobody attacking.",
         "quiet: error with nobody attacking.",
         "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
-        f"blind spot: largest shift that {share} of users could hide by imitating honest reports.",
+        f"worst case: largest error that {share} of users could cause, whatever they send.",
     ]
     shown = [text for text in meanings if not _is_redundant(text.partition(":")[0], comparison)]
     return "\n".join(_wrapped(text, "  ") for text in shown)

@@ -2,19 +2,18 @@
 
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.estimate import (
-    BlindSpot,
     Byzantine,
     Estimate,
     GroupEstimate,
     Histogram,
     Picture,
     TierEstimate,
+    WorstCase,
 )
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 
 __all__ = [
-    "BlindSpot",
     "Byzantine",
     "Distribution",
     "Estimate",
@@ -24,4 +23,5 @@ __all__ = [
     "Picture",
     "Statistic",
     "TierEstimate",
+    "WorstCase",
 ]

@@ -60,15 +60,39 @@ class Byzantine:
 
 
 @dataclass(frozen=True)
-class BlindSpot:
-    """The largest shift of the mean (of a frequency) that attackers of a share could hide.
+class WorstCase:
+    """What honest users may have whatever attackers sent, if they are at most a share of a group.
 
-    >>> BlindSpot(share=0.05, shift=0.1).shift
-    0.1
+    `low` and `high` are the ends of the mean, or of each frequency by name; None where the reports
+    need more attackers than that. `least_attackers` is the share that attack at least.
+
+    >>> WorstCase(attackers_at_most=0.1, low=0.3, high=0.5, least_attackers=0.02).possible
+    True
     """
 
-    share: float
-    shift: float
+    attackers_at_most: float
+    low: float | dict[str, float] | None
+    high: float | dict[str, float] | None
+    least_attackers: float
+
+    @property
+    def possible(self) -> bool:
+        """Whether so few attackers explain the reports at all."""
+        return self.low is not None
+
+    @property
+    def mean_range(self) -> tuple[float, float] | None:
+        """The range of the mean; None for categories, and where nothing is possible."""
+        if isinstance(self.low, dict) or isinstance(self.high, dict):
+            return None
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def frequency_ranges(self) -> dict[str, tuple[float, float]]:
+        """The range of each frequency by name; empty for numbers, or if nothing is possible."""
+        if not (isinstance(self.low, dict) and isinstance(self.high, dict)):
+            return {}
+        return {name: (low, self.high[name]) for name, low in self.low.items()}
 
 
 @dataclass(frozen=True)
@@ -159,7 +183,7 @@ class Estimate:
     verdict: str = ""
     frequencies: dict[str, float] | None = None
     distribution: Distribution | None = None
-    blind_spot: BlindSpot | None = None
+    worst_case: WorstCase | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and dicts; of categories without means and sides."""
@@ -195,7 +219,7 @@ class Estimate:
             "mean": keys.get("mean", math.nan),
             "byzantine": Byzantine(**byzantine),
             "interval": None if keys["interval"] is None else tuple(keys["interval"]),
-            "blind_spot": _blind_spot(keys.get("blind_spot")),
+            "worst_case": _worst_case(keys.get("worst_case")),
             "groups": tuple(_group(group) for group in keys["groups"]),
             "tiers": tuple(_tier(tier) for tier in keys["tiers"]),
             "distribution": None if distribution is None else Distribution.from_dict(distribution),
@@ -203,8 +227,8 @@ class Estimate:
         return cls(**{**keys, **parsed})
 
 
-def _blind_spot(keys: dict[str, float] | None) -> BlindSpot | None:
-    return None if keys is None else BlindSpot(**keys)
+def _worst_case(keys: dict[str, Any] | None) -> WorstCase | None:
+    return None if keys is None else WorstCase(**keys)
 
 
 def _tuples(keys: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options of the filters: the paper's choices, bounds on work, and what the blind spot is for."""
+"""Options of the filters: the paper's choices, bounds on work, and the most attackers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from unpoison.errors import InvalidParameter
+from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.em.group_counts import DEFAULT_SUPPRESSION
 from unpoison.filters.em.initial_mean import (
     DEFAULT_GAMMA_SUP,
@@ -30,7 +31,8 @@ class FilterOptions:
 
     `initial_mean` is O': `middle` of the inputs (the paper's experiments), `pessimistic` (Thm. 2),
     `ems` (the paper's way for SW), or a number in natural units. `suppression` is CEMF*'s factor.
-    `blind_share` is the share of attackers that the joint filter's blind spot is told for.
+    `attackers_at_most` is the share of each group that attackers are assumed not to exceed, for the
+    worst case of the joint filter; None: what its fit says at most, and 5 percentage points more.
 
     >>> FilterOptions(gamma_sup=0.7)
     Traceback (most recent call last):
@@ -44,10 +46,10 @@ class FilterOptions:
     gamma_sup: float = DEFAULT_GAMMA_SUP
     suppression: float = DEFAULT_SUPPRESSION
     max_iterations: int = MAX_ITERATIONS
-    blind_share: float = 0.05
+    attackers_at_most: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("gamma_sup", "suppression", "max_iterations", "blind_share"):
+        for name in ("gamma_sup", "suppression", "max_iterations"):
             _check_number(name, getattr(self, name))
         check_gamma_sup(self.gamma_sup)
         check_name("weights", self.weights, WEIGHT_RULES)
@@ -58,11 +60,18 @@ class FilterOptions:
             _check_number("initial_mean", self.initial_mean)
         if not self.suppression >= 0:
             raise InvalidParameter("suppression", "must not be negative", self.suppression)
-        if not 0 < self.blind_share < 0.5:
-            raise InvalidParameter("blind_share", "must be in (0, 1/2)", self.blind_share)
+        self._check_attackers()
         if self.max_iterations < 1 or self.max_iterations != int(self.max_iterations):
             rule = "must be a whole number, at least 1"
             raise InvalidParameter("max_iterations", rule, self.max_iterations)
+
+    def _check_attackers(self) -> None:
+        if self.attackers_at_most is None:
+            return
+        _check_number("attackers_at_most", self.attackers_at_most)
+        if not 0 <= self.attackers_at_most <= MOST_ATTACKERS:
+            rule = "must be in [0, 1/2]: more attackers than that outvote the honest users"
+            raise InvalidParameter("attackers_at_most", rule, self.attackers_at_most)
 
     def initial_means(self, summary: Summary, group: int) -> dict[str, float]:
         """O' of one group for either poisoned side, in the mechanism's input domain."""

@@ -1,4 +1,4 @@
-"""The picture of the planner's comparison: error, detection and blind spot of every plan."""
+"""The picture of the planner's comparison: error, detection and worst case of every plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unpoison.planner import Comparison
 
 
 def draw_plans(comparison: Comparison) -> Any:
-    """A figure with the error, the detectable share and the blind spot of every plan.
+    """A figure with the error, the detectable share and the worst case of every plan.
 
     The recommended plan is in colour; dots are errors with nobody attacking.
 
@@ -30,7 +30,7 @@ def draw_plans(comparison: Comparison) -> Any:
     columns = [
         ([line.error for line in lines], f"error with {share} attacking"),
         ([100 * line.detectable for line in lines], "smallest share that is noticed, %"),
-        ([line.blind_spot for line in lines], f"shift that {share} could hide"),
+        ([line.worst_case for line in lines], f"worst case of {share} attackers"),
     ]
     for axis, (lengths, title) in zip(axes, columns, strict=True):
         axis.barh(positions, np.nan_to_num(lengths), color=colours)

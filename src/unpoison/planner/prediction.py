@@ -1,4 +1,4 @@
-"""Predictions about a plan: error under attack, detectable share, and blind spot."""
+"""Predictions about a plan: error under attack, detectable share, and worst case."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Prediction:
     `error` is the expected one under attack, and `quiet_error` with nobody attacking; `seen_error`
     is what the few simulated attacks happened to give (of categories, the same). `price` is the
     error over that of one group, all of ε and nobody attacking. `detectable` is the share of
-    attackers that would be noticed (NaN if none would), and `blind_spot` the largest shift that the
-    share to withstand could hide.
+    attackers that would be noticed (NaN if none would), and `worst_case` the largest distance to
+    the truth that is possible with the share to withstand, whatever attackers send.
 
     >>> from unpoison import Plan
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
@@ -77,7 +77,7 @@ class Prediction:
     quiet_error: float
     price: float
     detectable: float
-    blind_spot: float
+    worst_case: float
 
     @property
     def worst(self) -> float:
@@ -96,7 +96,7 @@ class Prediction:
             "quiet_error": self.quiet_error,
             "price": self.price,
             "detectable": None if math.isnan(self.detectable) else self.detectable,
-            "blind_spot": self.blind_spot,
+            "worst_case": self.worst_case,
         }
 
 
@@ -112,14 +112,14 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
     >>> from unpoison import Plan
     >>> plan = Plan.new("k-rr", epsilon=1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
     >>> prediction = predict(Candidate("equal users", plan), Setting(10_000, tolerate=0.1))
-    >>> bool(0 < prediction.error < prediction.blind_spot < 0.5)
+    >>> bool(0 < prediction.error < prediction.worst_case < 0.5)
     True
     """
     plan, advance = candidate.plan, advance or (lambda done: None)
     rng = np.random.default_rng(setting.seed)
     references = [Reference(shape, setting.users) for shape in SHAPES]
     populations = [reference.population(plan) for reference in references] * setting.trials
-    blind_spots: list[float] = []
+    worst_cases: list[float] = []
 
     def squared_errors(attack: str) -> tuple[float, float]:
         errors = []
@@ -128,7 +128,7 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
             analysis = JointAnalysis(run.summary, range(len(plan.groups)))
             errors.append((_observed_error(analysis, run), _expected_error(analysis)))
             if attack == "none":
-                blind_spots.append(analysis.hidden_shift(setting.tolerate))
+                worst_cases.append(_worst_distance(analysis, run, setting.tolerate))
             advance(1)
         return _choose_error(*np.mean(errors, axis=0).tolist())
 
@@ -143,7 +143,7 @@ def predict(candidate: Candidate, setting: Setting, advance: Advance | None = No
         quiet_error=math.sqrt(quiet),
         price=math.sqrt(error / floor),
         detectable=max(detectable_share(plan, reference) for reference in references),
-        blind_spot=max(blind_spots) * (1.0 if plan.categorical else plan.unit),
+        worst_case=max(worst_cases),
     )
 
 
@@ -160,6 +160,17 @@ def _observed_error(analysis: JointAnalysis, run: Simulation) -> float:
         return float((answer["mean"] - run.truth) ** 2)
     errors = [answer["frequencies"][name] - truth for name, truth in run.frequencies.items()]
     return float(np.mean(np.square(errors)))
+
+
+def _worst_distance(analysis: JointAnalysis, run: Simulation, attackers: float) -> float:
+    """How far the truth is from the farther end of what is possible, in natural units."""
+    plan = analysis.summary.plan
+    ends = [possible.ends for possible in analysis.possible(attackers)]
+    truths = [run.truth] if run.frequencies is None else list(run.frequencies.values())
+    if not plan.categorical:
+        ends = [(plan.natural(low), plan.natural(high)) for low, high in ends]
+    pairs = zip(ends, truths, strict=True)
+    return max(max(truth - low, high - truth) for (low, high), truth in pairs)
 
 
 def _expected_error(analysis: JointAnalysis) -> float:

@@ -31,7 +31,7 @@ CATEGORY_ATTACKS = {
 def attacks_on(plan: Plan) -> dict[str, str]:
     """The attacks that a plan is to withstand, by a description; the first is the plainest.
 
-    Attacks that look like honest users are left out: these are what the blind spot is about.
+    Attacks that look like honest users are left out: these are what the worst case is about.
 
     >>> list(attacks_on(Plan.new("k-rr", categories=["tea", "milk", "cocoa", "water"])).values())
     ['maximal-gain:1', 'maximal-gain:2']

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.estimate.distribution import Distribution, mixture
-from unpoison.estimate.estimate import BlindSpot, Byzantine, Estimate, TierEstimate
+from unpoison.estimate.estimate import Byzantine, Estimate, TierEstimate, WorstCase
 from unpoison.estimate.postprocessing import post_process_named
 from unpoison.estimate.statistic import DISTRIBUTION, Statistic
 from unpoison.plan import Plan
@@ -96,7 +96,7 @@ class Assembly:
         fit: dict[str, Any],
         verdict: str,
         interval: tuple[float, float] | None = None,
-        blind_spot: BlindSpot | None = None,
+        worst_case: WorstCase | None = None,
     ) -> Estimate:
         """The whole Estimate; `fit` and the rest are what methods do not have in common."""
         groups = [detail for analysis in self.analyses for detail in analysis.group_estimates()]
@@ -105,7 +105,7 @@ class Assembly:
             **self.answer,
             byzantine=self.byzantine,
             interval=interval,
-            blind_spot=blind_spot,
+            worst_case=worst_case,
             groups=tuple(groups),
             tiers=self.tiers,
             fit=fit,

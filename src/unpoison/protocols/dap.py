@@ -30,8 +30,10 @@ from unpoison.protocols.weights import group_weights
 from unpoison.registry import check_name
 from unpoison.summary import Summary
 
-SCHEME_OPTIONS = tuple(field.name for field in fields(FilterOptions) if field.name != "blind_share")
-"""All but the blind spot's share: the paper's schemes have no blind spot in their Estimate."""
+SCHEME_OPTIONS = tuple(
+    field.name for field in fields(FilterOptions) if field.name != "attackers_at_most"
+)
+"""All but that of the worst case, which only the joint filter's Estimate has."""
 
 
 def estimate_dap(

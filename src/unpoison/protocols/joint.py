@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
-from unpoison.estimate.estimate import BlindSpot, Estimate
+from unpoison.estimate.estimate import Estimate, WorstCase
 from unpoison.estimate.methods import FilterMethod, methods
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
@@ -18,6 +18,7 @@ from unpoison.plan.plan import DAP
 from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, much_wider
+from unpoison.protocols.worst_case import fewer_explain, other_explanations, worst_case_of
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -64,22 +65,23 @@ def estimate_of_analyses(analyses: Sequence[JointAnalysis], statistic: Statistic
     >>> estimate_of_analyses([JointAnalysis(run.summary, range(4))], Statistic()).method
     'joint'
     """
-    summary, blind_share = analyses[0].summary, analyses[0].options.blind_share
-    assembly = Assembly(summary, JOINT, analyses, statistic)
-    plan, weights = summary.plan, assembly.weights
-    hidden_shift = float(weights @ [part.hidden_shift(blind_share) for part in analyses])
-    in_natural_units = hidden_shift if plan.categorical else hidden_shift * plan.unit
-    blind_spot = BlindSpot(blind_share, in_natural_units)
-    interval = _interval(plan, analyses, weights, hidden_shift, Intervals.mean)
-    with_noise = _interval(plan, analyses, weights, hidden_shift, Intervals.mean_with_noise)
+    assembly = Assembly(analyses[0].summary, JOINT, analyses, statistic)
+    plan, weights = assembly.summary.plan, assembly.weights
+    worst_case = worst_case_of(plan, analyses, weights)
+    interval = _interval(plan, analyses, weights, worst_case, Intervals.mean)
+    with_noise = _interval(plan, analyses, weights, worst_case, Intervals.mean_with_noise)
+    others = other_explanations(plan, analyses, weights, interval)
     fit = {
         **_evidence(analyses),
         **_frequency_intervals(plan, analyses, weights),
         **assembly.unfiltered_fit(),
         **_noise_evidence(interval, with_noise),
+        "other_means": None if others is None else list(others),
+        "fewer_attackers_explain": fewer_explain(analyses),
     }
-    verdict = JointVerdict(assembly, analyses, interval, with_noise, blind_spot)
-    return assembly.estimate(fit, str(verdict), interval, blind_spot)
+    fit["doubt"] = fit["doubt"] or others is not None or fit["fewer_attackers_explain"]
+    verdict = JointVerdict(assembly, analyses, interval, with_noise, worst_case, fit)
+    return assembly.estimate(fit, str(verdict), interval, worst_case)
 
 
 def _noise_evidence(interval: Interval | None, with_noise: Interval | None) -> dict[str, Any]:
@@ -111,25 +113,24 @@ def _interval(
     plan: Plan,
     analyses: Sequence[JointAnalysis],
     weights: FloatArray,
-    hidden_shift: float,
+    worst_case: WorstCase,
     interval_of: IntervalOf,
 ) -> Interval | None:
     """The interval of the mean over all tiers; None for categories, which have one each.
 
-    Where no model fits, it also covers what attackers could have hidden; where attackers are the
-    majority, it is the whole range.
+    Where no model fits, it also covers the worst case; where attackers are the majority, it is the
+    whole range.
     """
     if plan.categorical:
         return None
     if any(analysis.outvoted for analysis in analyses):
         return plan.bounds
     intervals = [interval_of(part.intervals, part.counts.values) for part in analyses]
-    low, high = combined_interval(intervals, weights)
+    ends = sorted(plan.natural(end) for end in combined_interval(intervals, weights))
     if not all(analysis.choice.fits for analysis in analyses):
-        low, high = low - hidden_shift, high + hidden_shift
+        ends = sorted([*ends, *(worst_case.mean_range or plan.bounds)])
     lowest, highest = plan.bounds
-    ends = sorted(min(max(plan.natural(end), lowest), highest) for end in (low, high))
-    return ends[0], ends[1]
+    return max(ends[0], lowest), min(ends[-1], highest)
 
 
 def _frequency_intervals(
@@ -156,7 +157,7 @@ class JointMethod(FilterMethod):
 
     name = JOINT
     default_rank = 2
-    option_names = ("blind_share", "max_iterations")
+    option_names = ("attackers_at_most", "max_iterations")
 
     def describe(self) -> str:
         """What it is."""

@@ -22,10 +22,9 @@ from unpoison.filters.joint import (
     JointCounts,
     ModelChoice,
     choose_model,
-    hidden_frequency_shift,
-    hidden_mean_range,
     nobody_p_value,
 )
+from unpoison.filters.worst_case import PossibleRange, PossibleRanges
 from unpoison.protocols.scheme_analysis import picture_of
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
@@ -96,13 +95,20 @@ class JointAnalysis:
         """The p-value of the hypothesis that nobody attacks."""
         return nobody_p_value(self.counts, self.choice.nobody)
 
-    def hidden_shift(self, share: float) -> float:
-        """The largest shift of the mean (of a frequency) that attackers of a share could hide."""
-        if not self.summary.plan.categorical:
-            low, high = hidden_mean_range(self.counts, self.fit, share, self.counts.values)
-            mean = self.fit.mean(self.counts.values)
-            return max(high - mean, mean - low)
-        return hidden_frequency_shift(self.counts, self.fit, share)
+    def possible(self, attackers: float) -> list[PossibleRange]:
+        """The honest means, or frequencies of each category, with at most that many attackers."""
+        if self.summary.plan.categorical:
+            return self._possible_ranges.frequencies(attackers)
+        return [self._possible_ranges.mean(attackers)]
+
+    @property
+    def least_attackers(self) -> float:
+        """The share of attackers that the reports need at least."""
+        return self._possible_ranges.least_attackers
+
+    @cached_property
+    def _possible_ranges(self) -> PossibleRanges:
+        return PossibleRanges(self.counts)
 
     @cached_property
     def side(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from unpoison.estimate.estimate import BlindSpot
+from unpoison.estimate.estimate import WorstCase
 from unpoison.estimate.wording import compare_frequencies, format_value, list_names
 from unpoison.filters.joint import Interval
 from unpoison.plan import Plan
@@ -43,10 +44,11 @@ class JointVerdict:
     tiers: Sequence[JointAnalysis]
     interval: Interval | None
     interval_with_noise: Interval | None
-    blind_spot: BlindSpot
+    worst_case: WorstCase
+    fit: dict[str, Any]
 
     def __str__(self) -> str:
-        parts = [self._found(), self._doubt(), self._noise(), self._unseen()]
+        parts = [self._found(), self._doubt(), self._others(), self._noise(), self._worst()]
         return " ".join(part for part in parts if part)
 
     @property
@@ -167,17 +169,44 @@ class JointVerdict:
             f"mean is from {low} to {high}."
         )
 
-    def _unseen(self) -> str:
-        """The sentence about the blind spot."""
-        share = f"{100 * self.blind_spot.share:.3g} %"
-        if self.interval is None:
-            moved = f"a frequency by up to {100 * self.blind_spot.shift:.1f} percentage points"
-        else:
-            moved = f"the mean by up to {format_value(self.blind_spot.shift, self._plan)}"
+    def _others(self) -> str:
+        """The sentences where the answer is the simplest explanation, and not the only one."""
+        sentences = []
+        if self.fit["other_means"] is not None:
+            low, high = self._ends(self.fit["other_means"])
+            sentences.append(
+                "This is the simplest explanation, not the only one: as many attackers who choose "
+                f"their reports with care explain means from {low} to {high} as well."
+            )
+        if self.fit["fewer_attackers_explain"]:
+            least = f"{100 * self.worst_case.least_attackers:.1f} %"
+            sentences.append(f"As few as {least} attackers could explain the reports.")
+        return " ".join(sentences)
+
+    def _worst(self) -> str:
+        """The sentence about the worst case: what holds whatever attackers send."""
+        share = f"{100 * self.worst_case.attackers_at_most:.3g} %"
+        if not self.worst_case.possible:
+            least = f"{100 * self.worst_case.least_attackers:.1f} %"
+            return (
+                f"At least {least} of users attack: no honest users explain the reports with at "
+                f"most {share} attackers, as was assumed."
+            )
         return (
-            f"Attackers who imitate honest reports cannot be seen: {share} of users could move "
-            f"{moved}."
+            f"Whatever attackers send, as long as they are at most {share} of each group, "
+            f"{self._range()}."
         )
+
+    def _range(self) -> str:
+        mean_range, ranges = self.worst_case.mean_range, self.worst_case.frequency_ranges
+        if mean_range is not None:
+            return "the mean is from {} to {}".format(*self._ends(mean_range))
+        frequencies = self.assembly.answer["frequencies"]
+        off = max(
+            max(high - frequencies[name], frequencies[name] - low)
+            for name, (low, high) in ranges.items()
+        )
+        return f"no frequency is off by more than {100 * off:.1f} percentage points"
 
 
 def much_wider(wide: Interval, narrow: Interval) -> bool:

@@ -1,6 +1,5 @@
 """The joint filter: one likelihood over all groups, which share one honest histogram."""
 
-from unpoison.filters.joint.blind_spot import hidden_frequency_shift, hidden_mean_range
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.fitting import Fit, fit
 from unpoison.filters.joint.intervals import Interval, Intervals
@@ -21,7 +20,5 @@ __all__ = [
     "choose_model",
     "fit",
     "fit_bias",
-    "hidden_frequency_shift",
-    "hidden_mean_range",
     "nobody_p_value",
 ]

@@ -196,7 +196,7 @@ BIAS_SMOOTHINGS: JudgedCount = 8
 """Smoothings with (1/4, 1/2, 1/4) before collections are drawn to measure a bias: a spread of two
 buckets, enough to join the few values to which the most likely histogram shrinks."""
 
-# Does anybody attack? (`significance.py`, `blind_spot.py`)
+# Does anybody attack? (`significance.py`)
 
 P_VALUE_REPLICATES: Work = 40
 """Collections drawn to find the degrees of freedom of "nobody attacks"."""
@@ -211,6 +211,3 @@ user are alike, which shows where there are few buckets."""
 
 CERTAIN_P_VALUE: Annotated[float, Origin.WORK, Below(1.0)] = 1e-6
 """p-value by a count of parameters under which no collection is drawn to find it more exactly."""
-
-BLIND_SPOT_LEVEL: Level = 0.05
-"""Level of the test that must not notice an attacker who hides in the noise (the blind spot)."""

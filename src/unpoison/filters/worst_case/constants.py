@@ -1,0 +1,67 @@
+"""Numbers of the worst case that the counts do not determine, each with its reason."""
+
+from __future__ import annotations
+
+CELL_EXPONENT = 2 / 7
+"""A group of n users has n to this power cells: 17 with 20,000 users, 63 with two million. Few
+cells leave less room for noise, many tell more of what poison hides. The best number for ε = 1 and
+ε = 2 was near 16 with 10⁵ users, and still grew with 10⁹."""
+
+CELLS_IN_NOISE = 4
+"""Cells across the width over which a mechanism spreads one value, at least where there are so many
+buckets: wider cells would hide differences between values that the reports show."""
+
+PROGRAM_VALUES = 64
+"""Values at which the program holds a bound to what it must bound, beside the two ends. All others
+are checked afterwards, and the bound is raised where it falls short."""
+
+FINE_VALUES = 1024
+"""Values across the input range at which every bound is checked. Between two of them a bound falls
+short by at most a thousandth of the range."""
+
+PENALTY = 4.0
+"""Weight ρ of the ridge, times the standard error of the plain estimate: too large a weight keeps a
+bound from following the reports, too small a one lets it follow their noise. The least bounds were
+at 3 to 12 for ε from 1/4 to 8 and 10⁴ to 10⁶ users; choosing among several by the counts would
+make bounds too low."""
+
+FIRST_BARRIER = 0.01
+"""Barrier at the start, for values on [−1, 1] and some hundred bounds."""
+
+LAST_BARRIER = 1e-6
+"""Barrier at which the program stops, for values on [−1, 1]: with 400 bounds the result is then
+wider than it could be by 0.0004 at most."""
+
+BARRIER_FALL = 0.1
+"""Factor by which the barrier falls after a full step."""
+
+CAREFUL_BARRIER_FALL = 0.5
+"""Factor by which the barrier falls after a step that a bound cut short."""
+
+STEP_TO_BOUND = 0.99
+"""Fraction of the way to the nearest bound that a step may go."""
+
+FULL_STEP = 0.9
+"""Fraction of a Newton step from which it counts as full."""
+
+TOLERANCE = 1e-3
+"""How far products of variables and multipliers may be from the last barrier, relative to it."""
+
+MOST_STEPS = 80
+"""Steps of one program, at most. Every point on the way is a valid bound, if a wider one."""
+
+MOST_ROUNDS = 4
+"""Rounds in which values are added at which a bound falls short, at most."""
+
+VALUES_AT_ONCE = 32
+"""Values added in one round, at most."""
+
+SHORTFALL = 1e-3
+"""Part of half the range by which a bound may fall short before values are added: it is raised
+by as much anyway."""
+
+LEVEL = 0.05
+"""How often the range may miss the truth: at most 1 in 20, half of it at either end."""
+
+LEAST_LEVEL = 0.01
+"""How often `least_attackers` may be too high. It accuses, so it must be right more often."""
