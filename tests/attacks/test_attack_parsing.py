@@ -21,6 +21,7 @@ from unpoison.attacks import (
     Opposite,
     Point,
     RandomReports,
+    SomeGroups,
     Targets,
     Triangular,
     Uniform,
@@ -69,6 +70,13 @@ from unpoison.errors import InvalidParameter
         ("adaptive:3,C/2,C,-1", Adaptive(3, "C/2", "C", "-1")),
         ("adaptive:input=O/2", Adaptive(input="O/2")),
         ("opposite:C/2,C", Opposite("C/2", "C")),
+        ("some-groups", SomeGroups((0,), Uniform())),
+        ("some-groups:1", SomeGroups((1,), Uniform())),
+        ("some-groups;point:C", SomeGroups((0,), Point("C"))),
+        ("some-groups:2, 0 ; uniform:O,C/2", SomeGroups((2, 0), Uniform("O", "C/2"))),
+        ("some-groups:groups=4/2,3;input:a;b", SomeGroups((2, 3), InputManipulation("a;b"))),
+        ("some-groups:0;some-groups:1;point", SomeGroups((0,), SomeGroups((1,), Point()))),
+        ("targets:a;b,c", Targets(("a;b", "c"))),
     ],
 )
 def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> None:
@@ -108,6 +116,15 @@ def test_an_attack_is_read_from_its_written_form(text: str, attack: Attack) -> N
         ("input:tea,coffee", "input takes value, each once; received 'coffee'"),
         ("adaptive:0", "groups must be a whole number from 1; received 0"),
         ("adaptive:3/2", "groups must be a whole number; received 3/2"),
+        ("some-groups:0,0", r"groups must be different whole numbers from 0; received \(0, 0\)"),
+        ("some-groups:-1", r"groups must be different whole numbers from 0; received \(-1,\)"),
+        ("some-groups:1/2", "groups must be a whole number; received 1/2"),
+        ("some-groups:first", "groups must be a whole number; received first"),
+        ("some-groups:0,,1", "one or more.*, each once; then another attack after a semicolon"),
+        ("some-groups:0;", "attack must be one of"),
+        ("some-groups:0;pint:C", "did you mean 'point'"),
+        ("some-groups:attack=point", "groups must be a whole number; received attack=point"),
+        ("uniform;point", "attack must be one of"),
     ],
 )
 def test_a_written_form_that_says_nothing_known_is_refused(text: str, message: str) -> None:

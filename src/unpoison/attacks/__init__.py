@@ -3,6 +3,7 @@
 from unpoison.attacks.adaptive import Adaptive
 from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.beta import Beta
+from unpoison.attacks.by_groups import AttackByGroups
 from unpoison.attacks.categories import CategoryAttack
 from unpoison.attacks.evasion import Evasion
 from unpoison.attacks.expression import evaluate
@@ -16,7 +17,8 @@ from unpoison.attacks.parsing import parse_attack
 from unpoison.attacks.point import Point
 from unpoison.attacks.random_reports import RandomReports
 from unpoison.attacks.ranges import RangeAttack
-from unpoison.attacks.target import Target
+from unpoison.attacks.some_groups import SomeGroups
+from unpoison.attacks.target import Collection, Target
 from unpoison.attacks.targets import Targets
 from unpoison.attacks.triangular import Triangular
 from unpoison.attacks.uniform import Uniform
@@ -25,8 +27,10 @@ from unpoison.registry import load_modules
 __all__ = [
     "Adaptive",
     "Attack",
+    "AttackByGroups",
     "Beta",
     "CategoryAttack",
+    "Collection",
     "Evasion",
     "Gaussian",
     "InputManipulation",
@@ -37,6 +41,7 @@ __all__ = [
     "Point",
     "RandomReports",
     "RangeAttack",
+    "SomeGroups",
     "Target",
     "Targets",
     "Triangular",

@@ -11,6 +11,7 @@ import numpy as np
 from unpoison.attacks.target import Target
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
+from unpoison.plan import Plan
 from unpoison.registry import Registry
 from unpoison.types import FloatArray, IntArray
 
@@ -64,6 +65,10 @@ class Attack(ABC):
     def active(self) -> bool:
         """Whether anybody attacks at all."""
         return True
+
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse a plan of the other kind of values; some attacks refuse a plan for its groups."""
+        self.check_fits(plan.group_mechanisms[0], plan.categories or ())
 
     def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
         """Refuse a mechanism whose values are of the other kind, and name the attacks that fit."""

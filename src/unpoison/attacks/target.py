@@ -1,9 +1,10 @@
-"""What attackers know about their group, and how they write positions and inputs."""
+"""What attackers know of their group and of the collection; how they write positions and inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ DOMAIN_TOLERANCE = 1e-9
 operations are of the order of 1e-16, and what a user means to be outside is farther."""
 MOST_CATEGORIES_SHOWN = 8
 """How many categories an error lists, so that it stays one line."""
+Agreement = TypeVar("Agreement")
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class Target:
     """What attackers know of their group: the mechanism, and the true mean O (normalised).
 
     Of categories they know the names, in the order of their numbers, and how frequent each is
-    among the honest users. The plan tells them how many `groups` their tier has, and how many
-    larger budgets than their own (`rank`; 0 is the largest).
+    among the honest users. The plan tells them how many `groups` their tier has, how many larger
+    budgets than their own (`rank`; 0 is the largest), and the number of their `group`, as reports
+    have it. Those who collude know the whole `collection`.
 
     >>> from unpoison.mechanisms import make
     >>> target = Target(make("piecewise", 1.0), honest_mean=0.25)
@@ -42,6 +45,15 @@ class Target:
     frequencies: FloatArray | None = None
     rank: int = 0
     groups: int = 1
+    group: int = 0
+    collection: Collection | None = None
+
+    @property
+    def known_collection(self) -> Collection:
+        """The collection, which attackers of some kinds cannot do without."""
+        if self.collection is None:
+            raise InvalidParameter("target", "must know the whole collection", "none")
+        return self.collection
 
     def position(self, formula: str) -> float:
         """A position in the report domain, written in terms of C, O, b, L and R."""
@@ -97,6 +109,51 @@ class Target:
         if not self.mechanism.discrete:
             return positions
         return np.minimum(np.floor(positions), self.mechanism.cells - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """What attackers who collude know: all groups, the honest users' inputs, their own share.
+
+    `numbers` says how many honest users have each input (one, if it is None). Attackers of all
+    groups share what they work out together: `agreed` computes it once for a collection.
+
+    >>> from unpoison.mechanisms import make
+    >>> groups = tuple(Target(make("piecewise", 1 / 2**n), 0.1, rank=n, group=n) for n in (0, 1))
+    >>> collection = Collection(groups, np.array([-0.4, 0.6]), np.array([1, 1]), 0.25)
+    >>> collection.target(1).mechanism.epsilon, collection.target(1).collection is collection
+    (0.5, True)
+    """
+
+    groups: tuple[Target, ...]
+    inputs: FloatArray
+    numbers: IntArray | None = None
+    byzantine_fraction: float = 0.0
+    _agreed: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def target(self, group: int) -> Target:
+        """What attackers of a group know, this collection included."""
+        return replace(self.groups[group], collection=self)
+
+    @property
+    def shares(self) -> FloatArray:
+        """The share of the honest users that each of `inputs` stands for."""
+        if self.numbers is None:
+            return np.full(len(self.inputs), 1 / len(self.inputs))
+        return np.asarray(self.numbers / self.numbers.sum())
+
+    def draw_inputs(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Inputs of users who are like the honest ones: drawn from theirs, with replacement."""
+        if self.numbers is None:
+            return np.asarray(self.inputs[rng.integers(len(self.inputs), size=count)])
+        return rng.choice(self.inputs, count, p=self.shares)
+
+    def agreed(self, attack: Hashable, work_out: Callable[[], Agreement]) -> Agreement:
+        """What the attackers of an attack work out together, once for all groups."""
+        if attack not in self._agreed:
+            self._agreed[attack] = work_out()
+        agreement: Agreement = self._agreed[attack]
+        return agreement
 
 
 def check_categories(parameter: str, names: Sequence[str], categories: Sequence[str]) -> None:

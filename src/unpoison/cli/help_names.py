@@ -71,9 +71,14 @@ def _attacks(categorical: bool) -> str:
 
 
 def _written_form(name: str, attack: type[Attack]) -> str:
+    """`NAME:PARAMETER,PARAMETER`, and `;ATTACK` where another attack is a parameter."""
+    from unpoison.attacks.parsing import ATTACK
+
     # Every attack is a dataclass, whose fields are its parameters.
-    parameters = [_written_parameter(field) for field in fields(attack)]  # type: ignore[arg-type]
-    return f"{name}:{','.join(parameters)}" if parameters else name
+    parameters = fields(attack)  # type: ignore[arg-type]
+    own = [_written_parameter(field) for field in parameters if str(field.type) != ATTACK]
+    other = ";ATTACK" if len(own) < len(parameters) else ""
+    return f"{name}:{','.join(own)}{other}" if own else name
 
 
 def _written_parameter(field: Field[object]) -> str:
@@ -81,7 +86,7 @@ def _written_parameter(field: Field[object]) -> str:
     from unpoison.attacks.parsing import VARIADIC
 
     written = field.name.upper()
-    return ",".join(2 * [written.removesuffix("S")]) if str(field.type) == VARIADIC else written
+    return ",".join(2 * [written.removesuffix("S")]) if str(field.type) in VARIADIC else written
 
 
 def _benchmarks() -> str:

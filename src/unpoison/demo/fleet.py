@@ -100,7 +100,7 @@ class Fleet:
     def truth(self) -> GroundTruth:
         """The statistics of the honest devices' values."""
         honest = self.plan.normalise(self.values[~self.attackers])
-        return GroundTruth(self.plan, HonestInputs(honest))
+        return GroundTruth(self.plan, HonestInputs(honest), float(self.attackers.mean()))
 
     @cached_property
     def policy(self) -> Policy:

@@ -47,7 +47,7 @@ def draw_collection(
     users = population.users
     attackers = round(byzantine_fraction * users) if attack.active else 0
     honest = population.numbers - _draw_from_urn(population.numbers, attackers, rng)
-    truth = GroundTruth(plan, HonestInputs(inputs, honest))
+    truth = GroundTruth(plan, HonestInputs(inputs, honest), attackers / users)
     sizes = group_sizes(plan.groups, users)
     attackers_in_group = _draw_from_urn(sizes, attackers, rng)
     honest_in_group = sizes - attackers_in_group
@@ -63,7 +63,6 @@ def draw_collection(
     return truth.simulation(
         honest=Summary(plan, honest_counts, _sums(plan, honest_counts)),
         poison=Summary(plan, poison_counts, _sums(plan, poison_counts)),
-        byzantine_fraction=attackers / users,
         honest_users=honest_in_group.astype(np.float64),
     )
 

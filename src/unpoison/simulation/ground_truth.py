@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.attacks import Target
+from unpoison.attacks import Collection, Target
 from unpoison.estimate.distribution import Distribution
 from unpoison.plan import Plan
 from unpoison.simulation.honest_inputs import HonestInputs
@@ -50,7 +50,7 @@ class Simulation:
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """The honest users' inputs, and the statistics that follow from them.
+    """The honest users' inputs, the statistics that follow from them, and the attackers' share.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> GroundTruth(plan, HonestInputs(np.array([-0.5, 0.5]))).mean
@@ -59,6 +59,7 @@ class GroundTruth:
 
     plan: Plan
     inputs: HonestInputs
+    byzantine_fraction: float = 0.0
 
     @cached_property
     def mean(self) -> float:
@@ -74,6 +75,17 @@ class GroundTruth:
 
     def target(self, group: int) -> Target:
         """What attackers of a group know."""
+        return self._collection.target(group)
+
+    @cached_property
+    def _collection(self) -> Collection:
+        """What attackers know of all groups and users."""
+        groups = tuple(self._group(group) for group in range(len(self.plan.all_groups)))
+        inputs = self.inputs
+        return Collection(groups, inputs.values, inputs.numbers, self.byzantine_fraction)
+
+    def _group(self, group: int) -> Target:
+        """What attackers know of their group alone."""
         tier = self.plan.tier_groups(self.plan.tier_of(group))
         budgets = [self.plan.all_groups[other].epsilon for other in tier]
         larger = {budget for budget in budgets if budget > self.plan.all_groups[group].epsilon}
@@ -84,13 +96,13 @@ class GroundTruth:
             self.frequencies,
             rank=len(larger),
             groups=len(budgets),
+            group=group,
         )
 
     def simulation(
         self,
         honest: Summary,
         poison: Summary,
-        byzantine_fraction: float,
         honest_users: FloatArray,
         tiers: IntArray | None = None,
     ) -> Simulation:
@@ -106,7 +118,7 @@ class GroundTruth:
             honest_summary=honest,
             floor=oracle_floor(self.plan, *users) if linear else bound,
             cramer_rao=bound,
-            byzantine_fraction=byzantine_fraction,
+            byzantine_fraction=self.byzantine_fraction,
             **self._statistics(poison),
         )
 

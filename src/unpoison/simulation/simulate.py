@@ -67,5 +67,5 @@ def checked_attack(plan: Plan, attack: str | Attack, byzantine_fraction: float) 
         rule = "must be in [0, 1/2): more attackers than that outvote the honest users"
         raise InvalidParameter("byzantine_fraction", rule, byzantine_fraction)
     parsed = parse_attack(attack)
-    parsed.check_fits(plan.group_mechanisms[0], plan.categories or ())
+    parsed.check_plan(plan)
     return parsed

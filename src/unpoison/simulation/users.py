@@ -79,7 +79,8 @@ class SimulatedUsers:
     @cached_property
     def truth(self) -> GroundTruth:
         """The statistics of the honest users."""
-        return GroundTruth(self.plan, HonestInputs(self.inputs[~self.attackers]))
+        honest = HonestInputs(self.inputs[~self.attackers])
+        return GroundTruth(self.plan, honest, float(self.attackers.mean()))
 
     def reports(self) -> Iterator[tuple[int, FloatArray, int]]:
         """(group, reports, users done) chunk by chunk: honest users first, then the attackers."""
@@ -115,7 +116,6 @@ class SimulatedUsers:
         return self.truth.simulation(
             honest=honest.summary(),
             poison=poison.summary(),
-            byzantine_fraction=float(self.attackers.mean()),
             honest_users=np.array(honest_users, dtype=np.float64),
             tiers=self.tiers[~self.attackers],
         )

@@ -1,0 +1,97 @@
+"""The base class of attacks that send what another attack sends, but not in all groups alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unpoison.attacks.base import Attack
+from unpoison.attacks.random_reports import RandomReports
+from unpoison.attacks.target import Target
+from unpoison.attacks.uniform import Uniform
+from unpoison.errors import InvalidParameter
+from unpoison.mechanisms import Mechanism
+from unpoison.plan import Plan
+from unpoison.types import FloatArray, IntArray
+
+OUTER_QUARTER = Uniform()
+"""The other attack where none is given: the paper's default."""
+
+
+class AttackByGroups(Attack):
+    """Sends what its field `attack` sends; a subclass says how groups differ.
+
+    Groups have the numbers that reports give them, from 0. In a collection that has one group only,
+    there is nothing to choose, and attackers attack in it.
+
+    >>> from dataclasses import dataclass
+    >>> from unpoison.attacks.point import Point
+    >>> from unpoison.mechanisms import make
+    >>> @dataclass(frozen=True)
+    ... class Everywhere(AttackByGroups):
+    ...     attack: Attack = Point("R")
+    >>> Everywhere().poison(Target(make("k-rr", 1.0, 3), np.nan), 1, np.random.default_rng(1))
+    array([2.])
+    """
+
+    attack: Attack
+    categorical = None
+    by_group = True
+
+    @classmethod
+    def example(cls, target: Target) -> Attack:
+        """Another attack that fits the target, in the groups of the defaults."""
+        kind = RandomReports if target.mechanism.categorical else Uniform
+        attack: dict[str, Any] = {"attack": kind.example(target)}
+        return cls(**attack)
+
+    @property
+    def active(self) -> bool:
+        """Whether the other attack is one at all."""
+        return self.attack.active
+
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse a plan that the other attack does not fit."""
+        self.attack.check_plan(plan)
+
+    def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
+        """Refuse what the other attack does not fit."""
+        self.attack.check_fits(mechanism, categories)
+
+    def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
+        """What the other attack sends."""
+        return self.attack.poison(target, count, rng)
+
+    def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
+        """The counts of what the other attack sends."""
+        return self.attack.poison_counts(target, count, rng)
+
+
+def check_group_numbers(numbers: Sequence[int]) -> None:
+    """Refuse numbers that cannot be those of groups.
+
+    >>> check_group_numbers((0, 0))
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: groups must be different whole numbers from 0; received (0, 0)
+    """
+    whole = all(isinstance(number, int | np.integer) and number >= 0 for number in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        rule = "must be different whole numbers from 0"
+        raise InvalidParameter("groups", rule, tuple(numbers) or "none")
+
+
+def check_groups_exist(numbers: Sequence[int], groups: int) -> None:
+    """Refuse numbers of groups that a plan does not have, unless it has but one.
+
+    >>> check_groups_exist((0, 3), groups=3)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: groups must be from 0 to 2 in this plan; received 3
+    """
+    if groups > 1 and max(numbers) >= groups:
+        raise InvalidParameter(
+            "groups", f"must be from 0 to {groups - 1} in this plan", max(numbers)
+        )
