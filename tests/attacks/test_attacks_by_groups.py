@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,3 +97,89 @@ def test_attackers_who_do_not_know_the_collection_cannot_look_like_it(
     target = Target(make("piecewise", 1.0), 0.1, groups=2, group=1)
     with pytest.raises(InvalidParameter, match="target must know the whole collection"):
         send(target, 3, np.random.default_rng(1))
+
+
+# Attackers who are not in all groups alike
+
+
+def attackers_in_groups(collection: Simulation) -> list[float]:
+    reports = [group.reports for group in collection.summary.plan.groups]
+    return [float(sent) for sent in poison_of(collection).sum(axis=1) / reports]
+
+
+@both_ways
+def test_fishing_attackers_are_in_their_groups_only_and_enlarge_them(direct: bool) -> None:
+    collection = run(PLAN, VALUES, "fishing:0,2;point:C", 0.25, direct)
+    assert attackers_in_groups(collection) == [1500, 0, 1500]
+    assert collection.summary.users.tolist() == [4500, 3000, 4500]
+    assert collection.byzantine_fraction == 0.25
+    assert (poison_of(collection)[:, -1] == poison_of(collection).sum(axis=1)).all()
+
+
+@both_ways
+def test_uneven_attackers_are_as_many_as_weights_say_and_leave_sizes_as_planned(
+    direct: bool,
+) -> None:
+    collection = run(PLAN, VALUES, "uneven:0,1,3;point:C", 0.25, direct)
+    assert attackers_in_groups(collection) == [0, 750, 2250]
+    assert collection.summary.users.tolist() == [4000, 4000, 4000]
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (0.1, 0.1, 0.8)])
+def test_weights_are_of_shares_of_attackers_whatever_the_sizes_of_groups(
+    shares: tuple[float, ...],
+) -> None:
+    groups = [
+        {"epsilon": 1 / 2**index, "reports": 2**index, "share": share}
+        for index, share in enumerate(shares)
+    ]
+    plan = Plan.new(epsilon=1.0, low=-1, high=1, groups=groups, cells=64)
+    collection = run(plan, VALUES, "uneven:1,1,2;point:C", 0.2, direct=True)
+    attackers = np.array(attackers_in_groups(collection)) / collection.summary.users
+    assert attackers[1:] / attackers[0] == pytest.approx([1, 2], rel=0.01)
+    assert sum(attackers_in_groups(collection)) == 2400
+
+
+@both_ways
+@pytest.mark.parametrize("attack", ["fishing:1;point:C", "uneven:1,0,2;point:C"])
+def test_honest_users_of_every_group_are_alike_wherever_attackers_are(
+    attack: str, direct: bool
+) -> None:
+    collection = run(PLAN, VALUES, attack, 0.2, direct)
+    assert collection.honest_summary is not None
+    for group, part in enumerate(PLAN.group_mechanisms):
+        expected = part.cell_probabilities(VALUES, part.grid()).mean(axis=0)
+        counts = collection.honest_summary.counts[group]
+        assert p_value(counts, counts.sum() * expected) > ALMOST_NEVER
+
+
+@pytest.mark.parametrize("attack", ["fishing:2;point:C", "uneven:1,2,3;point:C"])
+def test_without_groups_all_attackers_are_in_the_only_one(attack: str) -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=-1, high=1, cells=64)
+    collection = run(plan, VALUES, attack, 0.25, direct=False)
+    assert attackers_in_groups(collection) == [3000]
+    assert collection.summary.total_users == 12_000
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        ("fishing:3", "groups must be from 0 to 2 in this plan; received 3"),
+        ("uneven:1,2", r"weights must be one for each of the 3 groups .*\(1.0, 2.0\)"),
+        ("uneven:0,0,1", r"weights must leave at most as many attackers .*\(group 2\)"),
+        ("fishing:0;some-groups:3", "groups must be from 0 to 2 in this plan; received 3"),
+    ],
+)
+def test_a_plan_that_has_no_such_groups_is_refused(attack: str, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        run(PLAN, VALUES, attack, 0.4, direct=False)
+
+
+@pytest.mark.parametrize("attack", ["fishing:0", "uneven:1,1"])
+@pytest.mark.parametrize("keys", [{"protocol": "baseline"}, {"tiers": [{"epsilon": 0.25}]}])
+def test_attackers_choose_groups_only_where_users_are_in_one(
+    attack: str, keys: dict[str, Any]
+) -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=-1, high=1, **keys)
+    with pytest.raises(InvalidParameter, match="plan must be a dap plan without tiers here"):
+        simulate(plan, VALUES, attack, 0.25, np.random.default_rng(1))

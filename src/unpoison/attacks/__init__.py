@@ -3,10 +3,11 @@
 from unpoison.attacks.adaptive import Adaptive
 from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.beta import Beta
-from unpoison.attacks.by_groups import AttackByGroups
+from unpoison.attacks.by_groups import AttackByGroups, PlacedAttack
 from unpoison.attacks.categories import CategoryAttack
 from unpoison.attacks.evasion import Evasion
 from unpoison.attacks.expression import evaluate
+from unpoison.attacks.fishing import Fishing
 from unpoison.attacks.gaussian import Gaussian
 from unpoison.attacks.input_manipulation import InputManipulation
 from unpoison.attacks.maximal_gain import MaximalGain
@@ -14,6 +15,7 @@ from unpoison.attacks.noise import Noise
 from unpoison.attacks.none import NoAttack
 from unpoison.attacks.opposite import Opposite
 from unpoison.attacks.parsing import parse_attack
+from unpoison.attacks.placement import Placement
 from unpoison.attacks.point import Point
 from unpoison.attacks.random_reports import RandomReports
 from unpoison.attacks.ranges import RangeAttack
@@ -21,6 +23,7 @@ from unpoison.attacks.some_groups import SomeGroups
 from unpoison.attacks.target import Collection, Target
 from unpoison.attacks.targets import Targets
 from unpoison.attacks.triangular import Triangular
+from unpoison.attacks.uneven import Uneven
 from unpoison.attacks.uniform import Uniform
 from unpoison.registry import load_modules
 
@@ -32,12 +35,15 @@ __all__ = [
     "CategoryAttack",
     "Collection",
     "Evasion",
+    "Fishing",
     "Gaussian",
     "InputManipulation",
     "MaximalGain",
     "NoAttack",
     "Noise",
     "Opposite",
+    "PlacedAttack",
+    "Placement",
     "Point",
     "RandomReports",
     "RangeAttack",
@@ -45,6 +51,7 @@ __all__ = [
     "Target",
     "Targets",
     "Triangular",
+    "Uneven",
     "Uniform",
     "attacks",
     "evaluate",

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unpoison.attacks.placement import Placement
 from unpoison.attacks.target import Target
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
@@ -65,6 +66,10 @@ class Attack(ABC):
     def active(self) -> bool:
         """Whether anybody attacks at all."""
         return True
+
+    def placement(self, plan: Plan) -> Placement | None:
+        """In which groups attackers are; None if they are in all at random, like honest users."""
+        return None
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse a plan of the other kind of values; some attacks refuse a plan for its groups."""

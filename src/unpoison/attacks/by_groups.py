@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from unpoison.attacks.base import Attack
+from unpoison.attacks.placement import Placement
 from unpoison.attacks.random_reports import RandomReports
 from unpoison.attacks.target import Target
 from unpoison.attacks.uniform import Uniform
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
 from unpoison.plan import Plan
+from unpoison.plan.plan import DAP
 from unpoison.types import FloatArray, IntArray
 
 OUTER_QUARTER = Uniform()
@@ -67,6 +70,51 @@ class AttackByGroups(Attack):
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
         """The counts of what the other attack sends."""
         return self.attack.poison_counts(target, count, rng)
+
+
+class PlacedAttack(AttackByGroups):
+    """Chooses how many attackers there are in each group, by `placement`.
+
+    >>> from dataclasses import dataclass
+    >>> from unpoison.attacks.placement import Placement
+    >>> @dataclass(frozen=True)
+    ... class Latecomers(PlacedAttack):
+    ...     attack: Attack = OUTER_QUARTER
+    ...     def placement(self, plan):
+    ...         last = len(plan.groups) - 1
+    ...         return Placement((0.0,) * last + (1.0,), on_top=True)
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> Latecomers().placement(plan).weights
+    (0.0, 1.0)
+    """
+
+    def __post_init__(self) -> None:
+        check_not_placed(self.attack)
+
+    @abstractmethod
+    def placement(self, plan: Plan) -> Placement:
+        """In which groups attackers are."""
+
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse also a plan in which users are in several groups, or have budgets of their own."""
+        super().check_plan(plan)
+        if plan.protocol != DAP or plan.tiers:
+            received = "tiers" if plan.tiers else plan.protocol
+            raise InvalidParameter("plan", "must be a dap plan without tiers here", received)
+        self.placement(plan)
+
+
+def check_not_placed(attack: Attack) -> None:
+    """Refuse an attack inside another that would choose its groups a second time.
+
+    >>> from unpoison.attacks import Fishing
+    >>> check_not_placed(Fishing())
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: attack must be one in all groups; received Fishing
+    """
+    if isinstance(attack, PlacedAttack):
+        raise InvalidParameter("attack", "must be one in all groups", type(attack).__name__)
 
 
 def check_group_numbers(numbers: Sequence[int]) -> None:

@@ -12,6 +12,7 @@ from unpoison.attacks.by_groups import (
     AttackByGroups,
     check_group_numbers,
     check_groups_exist,
+    check_not_placed,
 )
 from unpoison.attacks.target import Target
 from unpoison.plan import Plan
@@ -41,6 +42,7 @@ class SomeGroups(AttackByGroups):
     attack: Attack = OUTER_QUARTER
 
     def __post_init__(self) -> None:
+        check_not_placed(self.attack)
         check_group_numbers(self.groups)
 
     def check_plan(self, plan: Plan) -> None:

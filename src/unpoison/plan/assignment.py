@@ -11,7 +11,7 @@ from unpoison.mechanisms.exact import exact
 from unpoison.mechanisms.randomness import Generator, Words, word_source
 from unpoison.plan.budgets import Group
 from unpoison.plan.plan import Plan
-from unpoison.types import IntArray
+from unpoison.types import FloatArray, IntArray
 
 ROUNDING = 1e-6
 """Users: a sum of shares that floats put just under a whole number must not lose a user."""
@@ -23,7 +23,16 @@ def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
     >>> group_sizes(Plan.new(epsilon=0.25, low=0, high=1).groups, 10).tolist()
     [3, 3, 4]
     """
-    ends = np.floor(np.cumsum([group.share for group in groups]) * users + ROUNDING)
+    return divide(np.array([group.share for group in groups]), users)
+
+
+def divide(shares: FloatArray, users: int) -> IntArray:
+    """Users divided by shares that add up to 1, each rounded by less than 1.
+
+    >>> divide(np.array([0.5, 0.25, 0.25]), 10).tolist()
+    [5, 2, 3]
+    """
+    ends = np.floor(np.cumsum(shares) * users + ROUNDING)
     ends[-1] = users
     return np.diff(ends, prepend=0).astype(np.int64)
 

@@ -48,10 +48,8 @@ def draw_collection(
     attackers = round(byzantine_fraction * users) if attack.active else 0
     honest = population.numbers - _draw_from_urn(population.numbers, attackers, rng)
     truth = GroundTruth(plan, HonestInputs(inputs, honest), attackers / users)
-    sizes = group_sizes(plan.groups, users)
-    attackers_in_group = _draw_from_urn(sizes, attackers, rng)
-    honest_in_group = sizes - attackers_in_group
-    honest_counts = np.zeros((len(sizes), plan.cells), dtype=np.int64)
+    honest_in_group, attackers_in_group = _numbers_in_groups(plan, attack, users, attackers, rng)
+    honest_counts = np.zeros((len(plan.groups), plan.cells), dtype=np.int64)
     poison_counts = np.zeros_like(honest_counts)
     for group, members in enumerate(_split_into_groups(honest, honest_in_group, rng)):
         mechanism, reports = plan.group_mechanisms[group], plan.groups[group].reports
@@ -65,6 +63,18 @@ def draw_collection(
         poison=Summary(plan, poison_counts, _sums(plan, poison_counts)),
         honest_users=honest_in_group.astype(np.float64),
     )
+
+
+def _numbers_in_groups(
+    plan: Plan, attack: Attack, users: int, attackers: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """How many honest users and attackers are in each group: at random, or as the attack says."""
+    placement = attack.placement(plan)
+    if placement is not None:
+        return placement.divide(plan, users, attackers)
+    sizes = group_sizes(plan.groups, users)
+    attackers_in_group = _draw_from_urn(sizes, attackers, rng)
+    return sizes - attackers_in_group, attackers_in_group
 
 
 def _draw_from_urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:

@@ -70,7 +70,12 @@ class SimulatedUsers:
         count = round(byzantine_fraction * len(inputs)) if attack.active else 0
         attackers[streams[-1].permutation(len(inputs))[:count]] = True
         tiers = tiers_of(plan, len(inputs), budgets)
-        members = partition(plan, tiers, streams[-2])
+        placement = attack.placement(plan)
+        if placement is None:
+            members = partition(plan, tiers, streams[-2])
+        else:
+            numbers = placement.divide(plan, len(inputs), count)
+            members = _placed_members(attackers, *numbers, streams[-2])
         seeds = streams[-1].integers(2**63, size=len(members)).tolist()
         return cls(
             plan, inputs, attack, attackers, tiers, members, streams[:-2], seeds, shared_poison
@@ -137,3 +142,18 @@ class SimulatedUsers:
             return reports
         own = self.truth.target(group)
         return own.report(own.mechanism.place(target.position_of(reports)))
+
+
+def _placed_members(
+    attackers: np.ndarray,
+    honest_in_group: IntArray,
+    attackers_in_group: IntArray,
+    rng: np.random.Generator,
+) -> list[IntArray]:
+    """The users of each group: so many of the honest ones and of the attackers, at random."""
+    kinds = ((~attackers, honest_in_group), (attackers, attackers_in_group))
+    parts = [
+        np.split(rng.permutation(np.flatnonzero(kind)), np.cumsum(numbers)[:-1])
+        for kind, numbers in kinds
+    ]
+    return [np.concatenate(pair) for pair in zip(*parts, strict=True)]
