@@ -9,6 +9,7 @@ from unpoison.attacks.evasion import Evasion
 from unpoison.attacks.expression import evaluate
 from unpoison.attacks.fishing import Fishing
 from unpoison.attacks.gaussian import Gaussian
+from unpoison.attacks.imitator import Imitator
 from unpoison.attacks.input_manipulation import InputManipulation
 from unpoison.attacks.maximal_gain import MaximalGain
 from unpoison.attacks.noise import Noise
@@ -37,6 +38,7 @@ __all__ = [
     "Evasion",
     "Fishing",
     "Gaussian",
+    "Imitator",
     "InputManipulation",
     "MaximalGain",
     "NoAttack",
