@@ -19,6 +19,7 @@ from unpoison.engines import Engine
 from unpoison.estimate.methods import FilterMethod
 from unpoison.experiments import Experiment
 from unpoison.mechanisms import Mechanism
+from unpoison.simulation.faults import Fault
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(unpoison.__file__).parent
@@ -107,7 +108,9 @@ def test_every_member_that_a_mechanism_needs_is_documented(member: str) -> None:
     assert re.search(rf"^\| `{member}\b", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("kind", [Attack, Dataset, Defence, Engine, Experiment, FilterMethod])
+@pytest.mark.parametrize(
+    "kind", [Attack, Dataset, Defence, Engine, Experiment, Fault, FilterMethod]
+)
 def test_every_member_that_a_registered_class_needs_is_documented(kind: Any) -> None:
     for member in kind.__abstractmethods__:
         assert f"`{member}(" in PAGE, f"{kind.__name__}.{member}"

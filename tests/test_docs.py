@@ -36,6 +36,7 @@ from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
 from unpoison.mechanisms import mechanisms
 from unpoison.simulation import Score
+from unpoison.simulation.faults import faults, parse_fault
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -136,6 +137,15 @@ def test_every_parameter_of_an_attack_is_documented(name: str) -> None:
     assert row is not None
     for field in fields(parse_attack(name)):  # type: ignore[arg-type]
         assert f"`{field.name}`" in row.group()
+
+
+@pytest.mark.parametrize("name", list(faults))
+def test_every_parameter_of_a_fault_is_documented(name: str) -> None:
+    row = re.search(rf"^\| `{name}` \|.*$", GUIDE, re.MULTILINE)
+    assert row is not None
+    for field in fields(parse_fault(name)):  # type: ignore[arg-type]
+        assert f"`{field.name}`" in row.group()
+    assert f"`{name}:" in section("simulate")
 
 
 @pytest.mark.parametrize("name", list(benchmarks))

@@ -63,6 +63,17 @@ FILES = {
             def run(self, job, parts):
                 yield from (count(job, part) for part in parts)
         """,
+    "simulation/faults": """
+        from dataclasses import dataclass
+        import numpy as np
+        from unpoison.simulation.faults.base import Fault, faults
+
+        @faults.register("dropped-in-fault")
+        @dataclass(frozen=True)
+        class DroppedInFault(Fault):
+            def reports(self, plan, group, inputs, rng):
+                return np.zeros(len(inputs))
+        """,
     "experiments": """
         from unpoison.experiments.base import Experiment, experiments
 
@@ -100,6 +111,7 @@ SUITES = {
     "dataset": "tests/datasets/test_datasets.py",
     "mechanism": "tests/mechanisms/test_mechanism_contract.py",
     "engine": "tests/engines/test_engines.py",
+    "fault": "tests/simulation/test_fault_contract.py",
     "method": "tests/estimate/test_method_contract.py",
     "experiment": "tests/experiments/test_experiments.py",
     "benchmark": "tests/test_docs.py",

@@ -213,6 +213,13 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ((*SIMULATE, "-g", "0.6"), ("byzantine_fraction", "1/2", "received 0.6")),
     ((*SIMULATE, "-g", "-0.1"), ("byzantine_fraction", "received -0.1")),
     ((*SIMULATE, "-g", "half"), ("--byzantine-fraction", "received 'half'")),
+    ((*SIMULATE, "-a", "some-groups:9;point:C"), ("groups must be from 0 to 4", "received 9")),
+    ((*SIMULATE, "--fault", "runding"), ("fault", "did you mean 'rounding'")),
+    ((*SIMULATE, "--faulty-fraction", "0.5"), ("--faulty-fraction", "--fault")),
+    (
+        (*SIMULATE, "--fault", "rounding", "--faulty-fraction", "2"),
+        ("faulty_fraction must be in [0, 1]", "received 2"),
+    ),
     ((*SIMULATE, "-d", "taxis"), ("dataset", "did you mean 'taxi'")),
     ((*SIMULATE, "-a", "unifrom:0,C"), ("attack", "did you mean 'uniform'")),
     ((*SIMULATE, "-a", "point:2C"), ("output domain", "'2C'")),

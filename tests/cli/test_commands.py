@@ -299,6 +299,18 @@ def test_simulated_reports_and_summary_are_one_collection(
 
 
 @pytest.mark.slow
+def test_simulated_reports_of_broken_clients_are_the_summary(unpoison: Command) -> None:
+    unpoison.done(
+        *("simulate", "-d", "beta-5-2", "-n", "3000", "-e", "1", "--min-epsilon", "0.5"),
+        *("--fault", "dropout", "--faulty-fraction", "0.5", "--methods", "ostrich"),
+        *("--trials", 2, "--reports", "r.csv", "--summary", "s.summary"),
+    )
+    written = Summary.load("s.summary")
+    assert summarise("r.csv", written.plan) == written
+    assert written.users[0] == 1500 > 1.1 * written.users[1]
+
+
+@pytest.mark.slow
 def test_simulate_json_is_the_contract(unpoison: Command) -> None:
     facts = unpoison.done(
         *("simulate", "-n", "5000", "-e", "1", "--min-epsilon", "0.25", "--trials", 3, "--json"),

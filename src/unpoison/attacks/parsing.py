@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from unpoison.attacks.base import Attack, attacks
 from unpoison.attacks.expression import evaluate
 from unpoison.errors import InvalidParameter
+from unpoison.registry import Registry
 
 VARIADIC = {"tuple[str, ...]": "str", "tuple[int, ...]": "int", "tuple[float, ...]": "float"}
 """Annotations of a parameter that takes all that remains of an attack's written form, with the
@@ -15,7 +16,8 @@ annotation of each of these texts."""
 ATTACK = "Attack"
 """The annotation of a parameter that is another attack, written after a semicolon."""
 Annotations = dict[str, str]
-"""The annotation of each parameter of an attack, in the order of its fields."""
+"""The annotation of each parameter, in the order of the fields."""
+Parsed = TypeVar("Parsed")
 
 
 def parse_attack(text: str | Attack) -> Attack:
@@ -30,31 +32,38 @@ def parse_attack(text: str | Attack) -> Attack:
     >>> parse_attack("some-groups:0,2;point:C")
     SomeGroups(groups=(0, 2), attack=Point(at='C'))
     """
-    if isinstance(text, Attack):
-        return text
-    written, other = _split(text)
-    name, _, parameters = written.partition(":")
+    return text if isinstance(text, Attack) else parse_written(text, attacks)
+
+
+def parse_written(text: str, known: Registry[type[Parsed]]) -> Parsed:
+    """A registered thing from its written form; its parameters are the fields of a dataclass.
+
+    >>> parse_written("point:at=C/2", attacks)
+    Point(at='C/2')
+    """
+    written, other = _split(text, known)
+    name, _, texts = written.partition(":")
     name = name.strip()
-    annotations = _annotations(attacks[name])
-    attack = _parameters(annotations, _texts(name, parameters, annotations))
+    annotations = _annotations(known[name])
+    parameters = _parameters(annotations, _texts(known.kind, name, texts, annotations))
     if other is not None:
-        attack[_other_attack(annotations)] = parse_attack(other)
-    return attacks[name](**attack)
+        parameters[_other_attack(annotations)] = parse_attack(other)
+    return known[name](**parameters)
 
 
-def _split(text: str) -> tuple[str, str | None]:
-    """The written form of an attack, and that of the other attack that it takes, if one is given.
+def _split(text: str, known: Registry[type[Parsed]]) -> tuple[str, str | None]:
+    """The written form, and that of the other attack that is a parameter, if one is given.
 
-    Attacks that take no other one may have semicolons in their parameters.
+    What takes no other attack may have semicolons in its parameters.
     """
     written, semicolon, other = text.partition(";")
     name = written.partition(":")[0].strip()
-    if semicolon and name in attacks and _other_attack(_annotations(attacks[name])):
+    if semicolon and name in known and _other_attack(_annotations(known[name])):
         return written, other
     return text, None
 
 
-def _annotations(kind: type[Attack]) -> Annotations:
+def _annotations(kind: type[Parsed]) -> Annotations:
     return {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
 
 
@@ -63,17 +72,17 @@ def _other_attack(annotations: Annotations) -> str:
     return next((name for name, annotation in annotations.items() if annotation == ATTACK), "")
 
 
-def _texts(name: str, parameters: str, annotations: Annotations) -> dict[str, list[str]]:
+def _texts(kind: str, name: str, parameters: str, annotations: Annotations) -> dict[str, list[str]]:
     """The texts for each parameter: one, or any number where the parameter is variadic."""
     texts: dict[str, list[str]] = {}
-    known = {name: kind for name, kind in annotations.items() if kind != ATTACK}
+    known = {name: annotation for name, annotation in annotations.items() if annotation != ATTACK}
     for index, item in enumerate(parameters.split(",") if parameters.strip() else []):
         parameter, value, named = _assign(item, index, known, texts)
         repeatable = known.get(parameter) in VARIADIC and not named
         repeated = parameter in texts and not repeatable
         if parameter not in known or not value or repeated:
             rule = f"{name} takes {_signature(annotations)}"
-            raise InvalidParameter("attack", rule, repr(item.strip()))
+            raise InvalidParameter(kind, rule, repr(item.strip()))
         texts.setdefault(parameter, []).append(value)
     return texts
 

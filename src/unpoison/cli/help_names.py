@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typer._click.core import Parameter
 
     from unpoison.attacks import Attack
+    from unpoison.simulation.faults import Fault
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -70,12 +71,18 @@ def _attacks(categorical: bool) -> str:
     return alternatives(_written_form(name, attacks[name]) for name in fitting)
 
 
-def _written_form(name: str, attack: type[Attack]) -> str:
+def _faults() -> str:
+    from unpoison.simulation.faults import faults
+
+    return alternatives(_written_form(name, faults[name]) for name in faults)
+
+
+def _written_form(name: str, kind: type[Attack] | type[Fault]) -> str:
     """`NAME:PARAMETER,PARAMETER`, and `;ATTACK` where another attack is a parameter."""
     from unpoison.attacks.parsing import ATTACK
 
-    # Every attack is a dataclass, whose fields are its parameters.
-    parameters = fields(attack)  # type: ignore[arg-type]
+    # Every attack and fault is a dataclass, whose fields are its parameters.
+    parameters = fields(kind)  # type: ignore[arg-type]
     own = [_written_parameter(field) for field in parameters if str(field.type) != ATTACK]
     other = ";ATTACK" if len(own) < len(parameters) else ""
     return f"{name}:{','.join(own)}{other}" if own else name
@@ -150,6 +157,7 @@ NAMES: dict[str, Callable[[], str]] = {
     "defences": _defences,
     "device_mechanisms": lambda: _mechanisms(for_devices=True),
     "engines": _engines,
+    "faults": _faults,
     "other_experiments": lambda: _experiments(of_the_paper=False),
     "other_methods": lambda: _methods(of_the_paper=False),
     "paper_experiments": lambda: _experiments(of_the_paper=True),

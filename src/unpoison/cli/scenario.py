@@ -24,6 +24,8 @@ from unpoison.plan import Plan
 from unpoison.protocols import FilterOptions
 from unpoison.reports.writing import ReportWriter
 from unpoison.simulation import Population, Score, Simulation, Trial, rivals_of, run_trials
+from unpoison.simulation.faults import BrokenClients
+from unpoison.simulation.simulate import DEFAULT_FAULTY_FRACTION
 from unpoison.simulation.users import SimulatedUsers
 from unpoison.system.atomic_files import whole_file
 
@@ -51,6 +53,8 @@ class Scenario:
     options: FilterOptions
     statistic: Statistic
     fast: bool = False
+    fault: str | None = None
+    faulty_fraction: float = DEFAULT_FAULTY_FRACTION
 
     @cached_property
     def values(self) -> np.ndarray | Population:
@@ -71,6 +75,8 @@ class Scenario:
                     rng=random_streams(self.seeds)[1],
                     options=self.options,
                     statistic=self.statistic,
+                    fault=self.fault,
+                    faulty_fraction=self.faulty_fraction,
                     advance=advance,
                 )
             except InvalidValue as fault:
@@ -119,7 +125,12 @@ class Scenario:
         """The last trial's users, drawn again from the stream that `run_trials` gave it."""
         stream = random_streams(self.seeds)[1].spawn(self.trials)[-1].spawn(2)[0]
         values, share = self.sample.values, self.byzantine_fraction
-        return SimulatedUsers.draw(self.plan, values, self.attack, share, stream)
+        broken = None
+        if self.fault is not None:
+            broken = BrokenClients.of(self.plan, self.fault, self.faulty_fraction)
+        return SimulatedUsers.draw(
+            self.plan, values, self.attack, share, stream, broken_clients=broken
+        )
 
     def _draw(
         self, run: Simulation, names: list[str], scores: list[Score] | None, path: Path

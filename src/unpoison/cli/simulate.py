@@ -85,6 +85,20 @@ def simulate(
             "Share of attackers, γ, from 0 to less than 1/2.", "--byzantine-fraction", "-g"
         ),
     ] = 0.25,
+    fault: Annotated[
+        str | None,
+        typer.Option(
+            help="Some honest users' clients are broken: {faults}. Then nobody attacks, unless "
+            "--attack is given too.",
+        ),
+    ] = None,
+    faulty_fraction: Annotated[
+        float | None,
+        number_option(
+            "Share of the honest users with --fault, from 0 to 1.",
+            default="0.25",
+        ),
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -137,10 +151,13 @@ def simulate(
     from unpoison.output.simulation_text import print_simulation
     from unpoison.protocols import FilterOptions
     from unpoison.simulation import score
+    from unpoison.simulation.simulate import DEFAULT_FAULTY_FRACTION
 
     _check_outputs(reports, summary, plot)
     options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
     check_at_least_one("--trials", trials)
+    if fault is None and faulty_fraction is not None:
+        raise InvalidParameter("--faulty-fraction", "goes with --fault", faulty_fraction)
     # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:
@@ -159,13 +176,15 @@ def simulate(
     scenario = Scenario(
         agreed,
         sample,
-        attack or _default_attack(agreed),
+        attack or (_default_attack(agreed) if fault is None else "none"),
         byzantine_fraction,
         trials,
         seeds,
         FilterOptions(**options),
         Statistic.of(agreed, statistic, post_processing),
         fast,
+        fault,
+        DEFAULT_FAULTY_FRACTION if faulty_fraction is None else faulty_fraction,
     )
     rows, run = scenario.run(names)
     scores = score(rows)

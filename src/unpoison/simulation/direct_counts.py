@@ -13,9 +13,11 @@ from unpoison.errors import InvalidParameter
 from unpoison.plan import Plan
 from unpoison.plan.assignment import group_sizes
 from unpoison.reports.values import checked_values
+from unpoison.simulation.faults import BrokenClients, Fault
 from unpoison.simulation.ground_truth import GroundTruth, Simulation
 from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.simulation.population import Population
+from unpoison.simulation.users import USERS_AT_ONCE
 from unpoison.summary import Summary
 from unpoison.summary.summary import FIXED_POINT
 from unpoison.types import FloatArray, IntArray
@@ -27,12 +29,14 @@ def draw_collection(
     attack: Attack,
     byzantine_fraction: float,
     rng: np.random.Generator,
+    broken_clients: BrokenClients | None = None,
 ) -> Simulation:
     """A collection whose cost does not grow with the number of users.
 
     It is distributed as if every report were drawn, but for two things: the sum of a group's
     reports is that of the middles of their cells, and numbers that `Population.of` had to put into
-    buckets are the buckets' means (the truth is about these, too).
+    buckets are the buckets' means (the truth is about these, too). Reports of `broken_clients` are
+    drawn one by one.
 
     >>> from unpoison.attacks import parse_attack
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -51,9 +55,16 @@ def draw_collection(
     honest_in_group, attackers_in_group = _numbers_in_groups(plan, attack, users, attackers, rng)
     honest_counts = np.zeros((len(plan.groups), plan.cells), dtype=np.int64)
     poison_counts = np.zeros_like(honest_counts)
+    chances = None
+    if broken_clients is not None:
+        chances = broken_clients.chances(plan, inputs, population.numbers)
     for group, members in enumerate(_split_into_groups(honest, honest_in_group, rng)):
         mechanism, reports = plan.group_mechanisms[group], plan.groups[group].reports
-        honest_counts[group] = mechanism.draw_counts(inputs, members * reports, rng)
+        broken = np.zeros_like(members) if chances is None else rng.binomial(members, chances)
+        honest_counts[group] = mechanism.draw_counts(inputs, (members - broken) * reports, rng)
+        if broken_clients is not None:
+            held, fault = np.repeat(inputs, broken), broken_clients.fault
+            honest_counts[group] += _faulty_counts(truth, group, held, fault, rng)
         if attackers_in_group[group]:
             poison_reports = int(attackers_in_group[group]) * reports
             target = truth.target(group)
@@ -63,6 +74,18 @@ def draw_collection(
         poison=Summary(plan, poison_counts, _sums(plan, poison_counts)),
         honest_users=honest_in_group.astype(np.float64),
     )
+
+
+def _faulty_counts(
+    truth: GroundTruth, group: int, held: FloatArray, fault: Fault, rng: np.random.Generator
+) -> IntArray:
+    """How many reports fall into each cell from broken clients of users who hold these inputs."""
+    counts = np.zeros(truth.plan.cells, dtype=np.int64)
+    for first in range(0, len(held), USERS_AT_ONCE):
+        chunk = held[first : first + USERS_AT_ONCE]
+        reports = fault.accepted_reports(truth.plan, group, chunk, rng)
+        counts += np.bincount(truth.target(group).cell_of(reports), minlength=len(counts))
+    return counts
 
 
 def _numbers_in_groups(

@@ -11,11 +11,14 @@ from unpoison.attacks import Attack, parse_attack
 from unpoison.errors import InvalidParameter
 from unpoison.plan import Plan
 from unpoison.simulation.direct_counts import draw_collection
+from unpoison.simulation.faults import BrokenClients, Fault
 from unpoison.simulation.ground_truth import Simulation
 from unpoison.simulation.population import Population
 from unpoison.simulation.users import SimulatedUsers
 
 Advance = Callable[[int], None]
+DEFAULT_FAULTY_FRACTION = 0.25
+"""The share of broken clients where a fault is given without one: that of attackers by default."""
 
 
 def simulate(
@@ -27,14 +30,19 @@ def simulate(
     *,
     budgets: Any = None,
     shared_poison: bool = True,
+    fault: str | Fault | None = None,
+    faulty_fraction: float = DEFAULT_FAULTY_FRACTION,
     advance: Advance | None = None,
 ) -> Simulation:
     """Collect from `values` (one a user, natural units), a share of whom attack.
 
     The truth is about those who do not. In the baseline, attackers send the same value in
-    both reports, as the paper assumes, unless `shared_poison` is off. `advance` is told how many
-    users have been done. If `values` is a `Population`, counts are drawn directly, in a time that
-    does not grow with the number of users.
+    both reports, as the paper assumes, unless `shared_poison` is off. With a `fault`, such as
+    "rounding:1", the clients of a share of the honest users are broken in that way; the truth is
+    about their values all the same. `advance` is told how many users have been done.
+
+    If `values` is a `Population`, counts are drawn directly, in a time that does not grow with the
+    number of users.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.linspace(0, 1, 10_000), "point:C", 0.1, np.random.default_rng(1))
@@ -43,14 +51,15 @@ def simulate(
     """
     attack, rng = checked_attack(plan, attack, byzantine_fraction), rng or np.random.default_rng()
     advance = advance or (lambda users: None)
+    broken = None if fault is None else BrokenClients.of(plan, fault, faulty_fraction)
     if isinstance(values, Population):
         if budgets is not None:
             raise InvalidParameter("budgets", "cannot go with a population", "both")
-        run = draw_collection(plan, values, attack, byzantine_fraction, rng)
+        run = draw_collection(plan, values, attack, byzantine_fraction, rng, broken)
         advance(values.users)
         return run
     users = SimulatedUsers.draw(
-        plan, values, attack, byzantine_fraction, rng, budgets, shared_poison
+        plan, values, attack, byzantine_fraction, rng, budgets, shared_poison, broken
     )
     return users.simulation(advance)
 

@@ -16,9 +16,10 @@ from unpoison.estimate.methods import Method, estimates_together, find_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
+from unpoison.simulation.faults import Fault
 from unpoison.simulation.ground_truth import Simulation
 from unpoison.simulation.oracle import ORACLE, oracle_estimate
-from unpoison.simulation.simulate import simulate
+from unpoison.simulation.simulate import DEFAULT_FAULTY_FRACTION, simulate
 from unpoison.simulation.trial import GROUPED, UNGROUPED, Trial, compare_with_truth
 
 TimedEstimates = list[tuple[Estimate, float]]
@@ -65,12 +66,15 @@ def run_trials(
     options: FilterOptions | None = None,
     statistic: Statistic | None = None,
     shared: bool = False,
+    fault: str | Fault | None = None,
+    faulty_fraction: float = DEFAULT_FAULTY_FRACTION,
     advance: Callable[[int], None] | None = None,
 ) -> tuple[list[Trial], Simulation]:
     """All methods on `trials` collections; rivals also on ungrouped ones (their best case).
 
     Also returns the last grouped collection. Methods are timed one by one, unless their work is to
-    be `shared`. `advance` is told of users as they are simulated.
+    be `shared`. A `fault` is one that the clients of a share of the honest users have. `advance` is
+    told of users as they are simulated.
 
     >>> plan, values = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1), np.full(2000, 0.25)
     >>> methods, rng = ["emf*", "ostrich"], np.random.default_rng(1)
@@ -80,7 +84,16 @@ def run_trials(
     """
 
     def collect(plan: Plan, stream: np.random.Generator) -> Simulation:
-        return simulate(plan, values, attack, byzantine_fraction, stream, advance=advance)
+        return simulate(
+            plan,
+            values,
+            attack,
+            byzantine_fraction,
+            stream,
+            fault=fault,
+            faulty_fraction=faulty_fraction,
+            advance=advance,
+        )
 
     chosen = [ORACLE if name == ORACLE else find_method(name) for name in methods]
     rivals = rivals_of(plan, methods)

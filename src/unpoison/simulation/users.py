@@ -15,10 +15,11 @@ from unpoison.plan import Plan
 from unpoison.plan.assignment import partition
 from unpoison.reports.perturbation import perturb_group
 from unpoison.reports.values import checked_values, tiers_of
+from unpoison.simulation.faults import BrokenClients
 from unpoison.simulation.ground_truth import GroundTruth, Simulation
 from unpoison.simulation.honest_inputs import HonestInputs
 from unpoison.summary.binning import Binner
-from unpoison.types import FloatArray, IntArray
+from unpoison.types import BoolArray, FloatArray, IntArray
 
 USERS_AT_ONCE = 2**15
 """Honest users whose reports are drawn at a time, so that memory does not grow with users."""
@@ -28,7 +29,8 @@ USERS_AT_ONCE = 2**15
 class SimulatedUsers:
     """Users with their groups and roles drawn; `members[t]` are the users of group t.
 
-    `attackers` says of each user whether it attacks, `tiers` which tier it is in. Every group has a
+    `attackers` says of each user whether it attacks, `tiers` which tier it is in, `broken` whether
+    its client is one of the `broken_clients`, where there are any. Every group has a
     stream of its own for honest noise and a seed for its poison, so that the reports of one group
     do not depend on those of another.
 
@@ -48,6 +50,8 @@ class SimulatedUsers:
     streams: list[np.random.Generator]
     poison_seeds: list[int]
     shared_poison: bool
+    broken_clients: BrokenClients | None = None
+    broken: BoolArray | None = None
 
     @classmethod
     def draw(
@@ -59,6 +63,7 @@ class SimulatedUsers:
         rng: np.random.Generator,
         budgets: Any = None,
         shared_poison: bool = True,
+        broken_clients: BrokenClients | None = None,
     ) -> SimulatedUsers:
         """Choose at random who attacks and who is in which group."""
         attack = parse_attack(attack)
@@ -77,8 +82,19 @@ class SimulatedUsers:
             numbers = placement.divide(plan, len(inputs), count)
             members = _placed_members(attackers, *numbers, streams[-2])
         seeds = streams[-1].integers(2**63, size=len(members)).tolist()
+        broken = broken_clients.draw(plan, inputs, streams[-1]) if broken_clients else None
         return cls(
-            plan, inputs, attack, attackers, tiers, members, streams[:-2], seeds, shared_poison
+            plan,
+            inputs,
+            attack,
+            attackers,
+            tiers,
+            members,
+            streams[:-2],
+            seeds,
+            shared_poison,
+            broken_clients,
+            broken,
         )
 
     @cached_property
@@ -97,10 +113,21 @@ class SimulatedUsers:
     def honest_reports(self, group: int) -> Iterator[tuple[FloatArray, int]]:
         """Reports of the honest users of a group, chunk by chunk, and how many users sent them."""
         members = self.members[group]
-        honest = self.inputs[members[~self.attackers[members]]]
+        honest = members[~self.attackers[members]]
         for first in range(0, len(honest), USERS_AT_ONCE):
             chunk = honest[first : first + USERS_AT_ONCE]
-            yield perturb_group(self.plan, group, chunk, self.streams[group]), len(chunk)
+            yield self._reports_of(chunk, group), len(chunk)
+
+    def _reports_of(self, users: IntArray, group: int) -> FloatArray:
+        """The reports of some honest users of a group; those with broken clients come last."""
+        inputs, stream = self.inputs[users], self.streams[group]
+        if self.broken_clients is None or self.broken is None:
+            return perturb_group(self.plan, group, inputs, stream)
+        broken = self.broken[users]
+        sent = perturb_group(self.plan, group, inputs[~broken], stream)
+        fault = self.broken_clients.fault
+        faulty = fault.accepted_reports(self.plan, group, inputs[broken], stream)
+        return np.concatenate([sent, faulty])
 
     def attackers_in(self, group: int) -> int:
         """The number of attackers in a group."""
