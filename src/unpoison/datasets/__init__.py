@@ -3,8 +3,12 @@
 from unpoison.datasets.base import Dataset, Sample, data_file, datasets
 from unpoison.datasets.beta import Beta25, Beta52
 from unpoison.datasets.covid import Covid19
+from unpoison.datasets.ends import Ends
+from unpoison.datasets.lattice import Lattice
 from unpoison.datasets.publishers import covid_deaths, pickup_seconds, total_compensation
 from unpoison.datasets.retirement import Retirement
+from unpoison.datasets.smooth import Smooth
+from unpoison.datasets.spikes import Spikes
 from unpoison.datasets.taxi import Taxi
 from unpoison.registry import load_modules
 
@@ -13,8 +17,12 @@ __all__ = [
     "Beta52",
     "Covid19",
     "Dataset",
+    "Ends",
+    "Lattice",
     "Retirement",
     "Sample",
+    "Smooth",
+    "Spikes",
     "Taxi",
     "covid_deaths",
     "data_file",
