@@ -27,8 +27,9 @@ class Trial:
     distance of the distribution from the truth, where that was requested. `located` is 1 if exactly
     the categories that attackers send were found, else 0. `variance_left` and `variance_right` are
     those of x̂ with poison on that side, by which Alg. 3 chooses. `covered` is 1 if the interval has
-    the truth in it, else 0; `p_value` is that of "nobody attacks"; `doubt` is 1 if the method says
-    that the data cannot tell, else 0.
+    the truth in it, else 0, and `outside` how far the truth is from it, in half widths of the
+    interval; `p_value` is that of "nobody attacks"; `doubt` is 1 if the method says that the data
+    cannot tell, else 0. `worst_case_holds` is 1 if the worst case has the truth in it, else 0.
 
     >>> attackers = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
     >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
@@ -53,8 +54,10 @@ class Trial:
     variance_left: float = math.nan
     variance_right: float = math.nan
     covered: float = math.nan
+    outside: float = math.nan
     p_value: float = math.nan
     doubt: float = math.nan
+    worst_case_holds: float = math.nan
     frequencies: dict[str, float] | None = None
 
 
@@ -91,6 +94,7 @@ def compare_with_truth(
         located=_located(answer, run),
         **_variances(answer),
         **_certainty(answer, run),
+        worst_case_holds=_worst_case_holds(answer, run),
         frequencies=answer.frequencies,
     )
 
@@ -129,11 +133,21 @@ def _certainty(answer: Estimate, run: Simulation) -> dict[str, float]:
     if answer.interval is None:
         return {}
     low, high = answer.interval
+    distance = max(low - run.truth, run.truth - high, 0.0)
     return {
         "covered": float(low <= run.truth <= high),
+        "outside": distance and float(np.divide(2 * distance, high - low)),
         "p_value": float(answer.fit.get("nobody_attacks_p_value", math.nan)),
         "doubt": float(any(answer.fit.get(key, False) for key in DOUBTS)),
     }
+
+
+def _worst_case_holds(answer: Estimate, run: Simulation) -> float:
+    """1 if the worst case has the true mean in it, else 0; NaN of methods without a worst case."""
+    worst_case = getattr(answer, "worst_case", None)
+    if worst_case is None or math.isnan(run.truth):
+        return math.nan
+    return float(worst_case.low <= run.truth <= worst_case.high)
 
 
 def _located(answer: Estimate, run: Simulation) -> float:
