@@ -70,8 +70,14 @@ class Cell:
             statistic=Statistic.of(plan, self.statistic),
             shared=True,
         )
+        return self._rows(rows, plan)
+
+    def _rows(self, trials: list[Trial], plan: Plan) -> list[dict[str, Any]]:
+        """Trials with the fields of the cell, as rows."""
         shared = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}
-        return [{**shared, **_trial_columns(row), **_normalised_errors(row, plan)} for row in rows]
+        return [
+            {**shared, **_trial_columns(row), **_normalised_errors(row, plan)} for row in trials
+        ]
 
     def _sample(self) -> Sample:
         """The users: the same for every cell with that dataset and as many users."""
