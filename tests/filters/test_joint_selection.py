@@ -63,7 +63,7 @@ def share_of(counts: JointCounts, fitted: Fit) -> float:
 
 
 def score(counts: JointCounts, fitted: Fit) -> float:
-    return ModelSearch(counts).bic(fitted)
+    return ModelSearch(counts).score(fitted)
 
 
 OWN_ATTACKS: dict[str, Attack] = {"each its own": EachItsOwn(), "smallest": SmallestBudget()}
@@ -141,7 +141,7 @@ def test_evasive_poison_is_found_on_both_sides(share: float) -> None:
         ("evasion:0.3", 0.25, {"alike"}),
         ("noise", 0.45, {"even"}),
         ("opposite", 0.25, {"own"}),
-        ("adaptive", 0.25, {"own"}),
+        ("adaptive", 0.25, {"alike", "own"}),
         ("each its own", 0.25, {"own"}),
         ("smallest", 0.25, {"own"}),
     ],
@@ -188,11 +188,13 @@ def test_whatever_is_chosen_has_attackers_in_the_minority(attack: str) -> None:
         assert share_of(counts, candidate) < 0.5
 
 
-def test_the_score_is_the_deviance_and_a_price_for_every_parameter() -> None:
+def test_the_score_is_the_deviance_and_the_price_of_a_description() -> None:
     counts, choice = chosen("point:C")
     best = choice.best
     assert score(counts, choice.nobody) == choice.nobody.deviance
-    assert score(counts, best) == pytest.approx(best.deviance + np.log(USERS))
+    # One bucket: its place among 64, and a number to its own accuracy.
+    price = score(counts, best) - best.deviance
+    assert 1 + 2 * np.log(64) < price < 2 + 2 * np.log(64) + np.log(USERS)
     assert score(counts, best) < score(counts, choice.nobody)
 
 

@@ -110,6 +110,12 @@ class JointAnalysis:
     def _possible_ranges(self) -> PossibleRanges:
         return PossibleRanges(self.counts)
 
+    @property
+    def attacked_groups(self) -> tuple[int, ...]:
+        """The numbers of the groups in which the model has poison."""
+        attacked = self.fit.model.attacked & (self.fit.attacker_shares > 0)
+        return tuple(self.counts.groups[index] for index in np.flatnonzero(attacked))
+
     @cached_property
     def side(self) -> str:
         """Where the poison is, seen from the middle of the report domain."""
@@ -228,6 +234,7 @@ class JointAnalysis:
         """How the model was chosen, how well it fits, and how near the optimum it is."""
         return {
             "model": self.fit.model.kind,
+            "attacked_groups": list(self.attacked_groups),
             "poison_places": int(self.fit.model.support.sum()),
             "model_deviance": self.fit.deviance,
             "degrees_of_freedom": self.fit.degrees_of_freedom,

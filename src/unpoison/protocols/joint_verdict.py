@@ -18,7 +18,7 @@ MODELS = {
     "nobody": "nobody attacks",
     "even": "some users send noise",
     "alike": "some users send the same kind of values in all groups",
-    "own": "some users send values that differ from group to group",
+    "own": "some users send values of another kind in each group, or in some groups alone",
 }
 SUSPICIOUS = 0.05
 """The p-value of "nobody attacks" under which the verdict says that somebody may."""
@@ -71,7 +71,7 @@ class JointVerdict:
             )
         if not self.assembly.byzantine.fraction > 0:
             return f"{self._nobody()}{self._number()}"
-        return f"About {self._share} of users send {self._where}{self._without()}"
+        return f"About {self._share} of users{self._groups()} send {self._where}{self._without()}"
 
     def _nobody(self) -> str:
         """The sentence where no attackers were found: a p-value, or a suspicion."""
@@ -94,6 +94,16 @@ class JointVerdict:
         if self.assembly.byzantine.categories is not None:
             return f"made-up reports of {list_names(self.assembly.byzantine.categories)}"
         return f"values {ENDS.get(self.assembly.byzantine.side, 'on both sides')}"
+
+    def _groups(self) -> str:
+        """The groups whose users attack, where others do not; not told of several tiers."""
+        if len(self.tiers) > 1:
+            return ""
+        attacked = self.tiers[0].attacked_groups
+        if len(attacked) == len(self.tiers[0].counts.groups):
+            return ""
+        names = list_names(tuple(str(group) for group in attacked))
+        return f" of group{'s' if len(attacked) > 1 else ''} {names} alone"
 
     def _number(self) -> str:
         if self.interval is None:

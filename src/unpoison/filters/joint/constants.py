@@ -128,7 +128,7 @@ MOST_OWN_STARTS: Work = 3
 
 NOTICEABLE_RESIDUAL: Judgement = 2.0
 """Residual, in standard deviations, above which a bucket beside the support is added to it while
-the model does not fit."""
+the model does not fit. A group with a smaller share of attackers is left out on trial."""
 
 FAINT_POISON: Annotated[tuple[float, float], Origin.JUDGEMENT] = (1.0, 2.0)
 """Poison of a bucket, in standard deviations, below which the bucket is left out on trial, in this
@@ -136,6 +136,14 @@ order. √ln n follows as the last, where BIC stops paying for a bucket."""
 
 MOST_SUPPORT_ROUNDS: Work = 10
 """Rounds of growing and pruning a support, or of trying it without its islands, at most."""
+
+# Which groups are attacked (`attacked_groups.py`, `group_search.py`)
+
+FEW_GROUPS: Work = 5
+"""Groups up to which every set of them is tried as the attacked ones: 30 sets, besides all."""
+
+MOST_ATTACKED_SETS: Work = 4
+"""Sets of groups from which poison in some groups alone is sought, the most promising first."""
 
 # Which model (`model_search.py`, `selection.py`)
 
@@ -151,8 +159,8 @@ REFINEMENT_LEVEL: Level = 0.05
 SIGNIFICANCE: Level = 0.05
 """Level at which a model with more parameters is significantly better than the chosen one."""
 
-CLOSE_BIC: Annotated[float, Origin.TEST_LEVEL] = 6.0
-"""BIC difference within which a model may be true as well: odds of exp(-6/2), 1 in 20."""
+CLOSE_SCORE: Annotated[float, Origin.TEST_LEVEL] = 6.0
+"""Difference of scores within which a model may be true as well: odds of exp(-6/2), 1 in 20."""
 
 WIDENINGS: Annotated[tuple[int, int, int], Origin.JUDGEMENT] = (1, 2, 4)
 """Buckets by which the chosen support is widened for the interval: poison may end within a bucket,

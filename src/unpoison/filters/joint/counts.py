@@ -15,7 +15,7 @@ from unpoison.filters.buckets import MIN_REPORTS, Buckets
 from unpoison.filters.joint import constants
 from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
-from unpoison.types import FloatArray, IntArray
+from unpoison.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,13 @@ class JointCounts:
         return fractions
 
     @cached_property
+    def noise(self) -> FloatArray:
+        """Standard deviation of each observed fraction; of an empty bucket, that of one report."""
+        reports = self.reports[:, None]
+        deviations: FloatArray = np.sqrt(np.maximum(self.observed, 1 / reports) / reports)
+        return deviations
+
+    @cached_property
     def saturated_log_likelihood(self) -> float:
         """Log-likelihood of the model that expects exactly the observed fractions."""
         return float(xlogy(self.counts, self.observed).sum())
@@ -118,6 +125,11 @@ class JointCounts:
     def inputs(self) -> int:
         """Length of x: input buckets, and single values that users may have."""
         return int(self.transitions.shape[2])
+
+    @property
+    def ordered(self) -> bool:
+        """Whether buckets have neighbours: those of numbers have, categories have none."""
+        return not self.buckets[0].mechanism.categorical
 
     def with_inputs(self, transitions: FloatArray, values: FloatArray) -> JointCounts:
         """The same counts with further values in x, and the transitions from these."""
@@ -144,9 +156,11 @@ class JointCounts:
         precision: FloatArray = self.reports[:, None] / expected
         return precision
 
-    def user_average(self, by_group: FloatArray) -> float:
-        """The average of a quantity of groups over all users."""
-        return float(self.users @ by_group / self.users.sum())
+    def user_weights(self, groups: BoolArray) -> FloatArray:
+        """Each group's share of the users of some groups; 0 for the others, or if there is none."""
+        users = np.where(groups, self.users, 0.0)
+        weights: FloatArray = users / max(float(users.sum()), 1.0)
+        return weights
 
     def draw(
         self, honest: FloatArray, rng: np.random.Generator, poison: FloatArray | None = None

@@ -98,7 +98,7 @@ def _fit_of(maximum: Maximum) -> Fit:
         attacker_shares=1 - point.honest_shares,
         poison=point.poison(),
         expected=expected,
-        deviance=counts.deviance(expected),
+        deviance=point.deviance(),
         degrees_of_freedom=degrees_of_freedom(point, step),
         steps=maximum.steps,
         duality_gap=point.duality_gap,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import ndimage
 from scipy.optimize import linprog
 from scipy.stats import norm
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.types import BoolArray
+from unpoison.types import BoolArray, FloatArray
 
 
 def least_poison(counts: JointCounts) -> BoolArray:
@@ -28,9 +29,7 @@ def least_poison(counts: JointCounts) -> BoolArray:
     >>> bool(support[:, 56:].all())
     True
     """
-    # An empty bucket has the noise of one report: with none at all its bound would be 0.
-    noise = np.sqrt(np.maximum(counts.observed, 1 / counts.reports[:, None]))
-    noise /= np.sqrt(counts.reports)[:, None]
+    noise = counts.noise
     kappa = norm.isf(constants.SUPPORT_LEVEL / noise.size)
     bounds = (counts.observed + kappa * noise).ravel()
     objective = -np.ones(counts.inputs)
@@ -91,6 +90,20 @@ def widened(support: BoolArray, reach: int | None = None) -> BoolArray:
         wide[:, step:] |= support[:, :-step]
         wide[:, :-step] |= support[:, step:]
     return wide
+
+
+def with_neighbours(deviations: FloatArray) -> FloatArray:
+    """Sizes in standard deviations, each of a bucket and those beside it together.
+
+    Broad poison is faint in each bucket, and stands out where several are taken together.
+
+    >>> with_neighbours(np.ones((1, 9))).round(2).tolist()[0][4]
+    2.24
+    """
+    size = 2 * constants.NEIGHBOURS + 1
+    mean = ndimage.uniform_filter1d(deviations, size, axis=1, mode="nearest")
+    together: FloatArray = math.sqrt(size) * mean
+    return together
 
 
 def in_any_group(support: BoolArray) -> BoolArray:

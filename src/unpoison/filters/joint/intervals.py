@@ -46,17 +46,17 @@ class Intervals:
 
     def attacker_share(self) -> Interval:
         """For γ. If nobody seems to attack, it goes as far as noise that would not be noticed."""
-        users = self.choice.counts.users
-        weights = users / users.sum()
-        low, high = _hull(
-            self._around(
-                float(weights @ candidate.attacker_shares),
-                float(weights @ candidate.share_covariance @ weights),
-                float(weights @ self._bias(candidate)[1]),
-            )
-            for candidate in self._plausible + self._unnoticed_noise
-        )
+        candidates = self._plausible + self._unnoticed_noise
+        low, high = _hull(self._of_share(candidate) for candidate in candidates)
         return max(low, 0.0), min(high, 1.0)
+
+    def _of_share(self, candidate: Fit) -> Interval:
+        weights = self.choice.counts.user_weights(candidate.model.attacked)
+        return self._around(
+            float(weights @ candidate.attacker_shares),
+            float(weights @ candidate.share_covariance @ weights),
+            float(weights @ self._bias(candidate)[1]),
+        )
 
     def _of_mean(self, candidates: list[Fit], values: FloatArray) -> Interval:
         return _hull(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +23,9 @@ class PoisonModel:
     `alike`: attackers send the same distribution in all groups, relative to the report domain.
     `own`: every group has its own. `support` is by group and bucket.
 
-    The share γ_t of attackers is a number for each group that has a support. These shares scatter
-    about one γ, as random groups make them. What attackers send is described by weights w ≥ 0.
+    Groups without a support are not attacked. The share γ_t of attackers is a number for each group
+    that is. These shares scatter about one γ, as random groups make them; with `free_shares` any
+    share is as likely as any other. What attackers send is described by weights w ≥ 0.
 
     >>> model = PoisonModel.own(np.array([[False, True], [False, False]]))
     >>> model.weight_count, model.attacked.tolist(), model.parameter_count
@@ -33,6 +34,7 @@ class PoisonModel:
 
     kind: str
     support: BoolArray
+    free_shares: bool = False
 
     @classmethod
     def nobody(cls, groups: int, outputs: int) -> PoisonModel:
@@ -45,14 +47,32 @@ class PoisonModel:
         return cls(EVEN, np.ones((groups, outputs), dtype=bool))
 
     @classmethod
-    def alike(cls, buckets: BoolArray, groups: int) -> PoisonModel:
-        """The same poison in these buckets of every group."""
-        return cls(ALIKE, np.broadcast_to(buckets, (groups, len(buckets))).copy())
+    def alike(
+        cls, buckets: BoolArray, groups: int, attacked: BoolArray | None = None
+    ) -> PoisonModel:
+        """The same poison in these buckets of every group, or of every attacked one."""
+        attacked = np.ones(groups, dtype=bool) if attacked is None else attacked
+        return cls(ALIKE, attacked[:, None] & buckets)
 
     @classmethod
     def own(cls, support: BoolArray) -> PoisonModel:
         """Poison of each group's own."""
         return cls(OWN, support)
+
+    def with_support(self, support: BoolArray) -> PoisonModel:
+        """The same kind of model on another support; shared poison takes the buckets of any group.
+
+        >>> alike = PoisonModel.alike(np.array([True, False]), 2)
+        >>> alike.with_support(np.array([[False, True], [True, False]])).support.tolist()
+        [[True, True], [True, True]]
+        """
+        if self.kind == OWN:
+            return replace(self, support=support)
+        return replace(self, support=self.attacked[:, None] & np.any(support, axis=0))
+
+    def with_free_shares(self) -> PoisonModel:
+        """The same with a share of attackers for each group that random groups do not tie."""
+        return replace(self, free_shares=True)
 
     @cached_property
     def attacked(self) -> BoolArray:
@@ -60,9 +80,19 @@ class PoisonModel:
         attacked: BoolArray = np.any(self.support, axis=1)
         return attacked
 
+    @cached_property
+    def attacked_count(self) -> int:
+        """Number of groups that may have attackers."""
+        return int(self.attacked.sum())
+
+    @property
+    def tied_shares(self) -> bool:
+        """Whether there are several γ_t, which scatter about one γ."""
+        return self.attacked_count > 1 and not self.free_shares
+
     @property
     def shared(self) -> bool:
-        """Whether all groups have the same poison."""
+        """Whether all attacked groups have the same poison."""
         return self.kind in (EVEN, ALIKE)
 
     @cached_property
@@ -79,15 +109,15 @@ class PoisonModel:
 
     @property
     def parameter_count(self) -> int:
-        """Free numbers beyond those of honest users, for BIC: the weights and one γ.
+        """Free numbers beyond those of honest users, for BIC: the weights, and one γ or the γ_t.
 
         The weights are bound to sum to γ_t in each group with poison of its own, or to 1 if shared.
         """
         if self.kind == NOBODY:
             return 0
-        if self.kind == OWN:
-            return self.weight_count - int(self.attacked.sum()) + 1
-        return max(self.weight_count, 1)
+        shares = self.attacked_count if self.free_shares else 1
+        bound_sums = self.attacked_count if self.kind == OWN else 1
+        return max(self.weight_count - bound_sums, 0) + shares
 
     def initial_weights(self, share: float) -> FloatArray:
         """Weights to start from: spread evenly over the support."""
@@ -106,9 +136,9 @@ class PoisonModel:
         """
         poison = np.zeros(self.support.shape)
         if self.kind == EVEN:
-            poison[:] = attacker_shares[:, None] / self.support.shape[1]
+            poison[:] = (self.attacked * attacker_shares)[:, None] / self.support.shape[1]
         elif self.kind == ALIKE:
-            poison[:, self.shared_buckets] = attacker_shares[:, None] * weights
+            poison[:, self.shared_buckets] = (self.attacked * attacker_shares)[:, None] * weights
         elif self.kind == OWN:
             poison[self.support] = weights
         return poison

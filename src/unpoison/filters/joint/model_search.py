@@ -10,8 +10,9 @@ import numpy as np
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
+from unpoison.filters.joint.description_length import set_price, support_price
 from unpoison.filters.joint.fitting import Fit, fit
-from unpoison.filters.joint.model import OWN, PoisonModel
+from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
 from unpoison.types import FloatArray
 
 
@@ -45,22 +46,36 @@ class ModelSearch:
     """
 
     counts: JointCounts
-    fits: dict[tuple[str, bytes], Fit] = field(default_factory=dict)
+    fits: dict[tuple[str, bool, bytes], Fit] = field(default_factory=dict)
 
     def fit(self, model: PoisonModel) -> Fit:
         """Fit a model, or return its fit from before."""
-        key = model.kind, model.support.tobytes()
+        key = model.kind, model.free_shares, model.support.tobytes()
         if key not in self.fits:
             self.fits[key] = fit(self.counts, model)
         return self.fits[key]
 
     def attacker_share(self, candidate: Fit) -> float:
-        """γ̂ over all users."""
-        return self.counts.user_average(candidate.attacker_shares)
+        """γ̂: over the users of attacked groups, which are as random as all others."""
+        return attacker_share(self.counts, candidate)
 
-    def bic(self, candidate: Fit) -> float:
-        """Deviance plus ln n for every parameter of the poison. Less is better."""
-        return candidate.deviance + self.counts.bic_penalty * candidate.model.parameter_count
+    def score(self, candidate: Fit) -> float:
+        """Deviance, and twice the nats that describe the poison. Less is better.
+
+        A share of attackers costs ln n, as by BIC, but for the first one of weights that say it.
+        """
+        counts, model = self.counts, candidate.model
+        if model.kind == NOBODY:
+            return candidate.deviance
+        shares = model.attacked_count - 1 if model.free_shares else 0
+        price = set_price(model.attacked) + counts.bic_penalty * shares
+        if model.kind == EVEN:
+            return candidate.deviance + price + counts.bic_penalty
+        deviations = poison_in_deviations(counts, candidate)
+        # Shared poison has one support and one shape, whatever the number of its groups.
+        rows = np.flatnonzero(model.attacked)[:1] if model.shared else slice(None)
+        price += support_price(model.support[rows], deviations[rows], counts.ordered)
+        return candidate.deviance + price
 
     def is_possible(self, candidate: Fit) -> bool:
         """Whether a model explains the counts with attackers in the minority."""
@@ -70,9 +85,9 @@ class ModelSearch:
     def rank(self, candidate: Fit) -> Rank:
         """Sort key; the least is the best.
 
-        First come models that fit with attackers in the minority, by BIC; then those that fit with
-        a majority that acts alike, by BIC; then models that do not fit, by their misfit. Last is
-        poison of each group's own with a majority of attackers: it explains anything.
+        First come models that fit with attackers in the minority, by score; then those that fit
+        with a majority that acts alike, by score; then models that do not fit, by their misfit.
+        Last is poison of each group's own with a majority of attackers: it explains anything.
         """
         majority = self.attacker_share(candidate) >= MOST_ATTACKERS
         misfit = candidate.deviance - candidate.degrees_of_freedom
@@ -80,7 +95,7 @@ class ModelSearch:
             return Standing.EXPLAINS_ANYTHING, misfit
         if candidate.p_value > constants.LEAST_FIT_P_VALUE:
             standing = Standing.FITS_WITH_MAJORITY if majority else Standing.FITS
-            return standing, self.bic(candidate)
+            return standing, self.score(candidate)
         return Standing.DOES_NOT_FIT, misfit
 
     def is_better(self, candidate: Fit, other: Fit) -> bool:
@@ -97,3 +112,33 @@ class ModelSearch:
         precision = np.sqrt(self.counts.precision(candidate.expected))
         above: FloatArray = (self.counts.observed - candidate.expected) * precision
         return above
+
+
+def attacker_share(counts: JointCounts, candidate: Fit) -> float:
+    """γ̂: the share of attackers among users of attacked groups.
+
+    Groups are random: as many users of the others would attack, if they were asked there.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> attacker_share(counts, fit(counts, PoisonModel.nobody(4, 64)))
+    0.0
+    """
+    return float(counts.user_weights(candidate.model.attacked) @ candidate.attacker_shares)
+
+
+def poison_in_deviations(counts: JointCounts, candidate: Fit) -> FloatArray:
+    """Poison in standard deviations of its noise; that of shared poison over all groups.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> poison_in_deviations(counts, fit(counts, PoisonModel.nobody(4, 64))).max()
+    np.float64(0.0)
+    """
+    precision = counts.precision(candidate.expected)
+    if candidate.model.kind != ALIKE:
+        return np.asarray(candidate.poison * np.sqrt(precision))
+    over_groups = np.sqrt((candidate.poison**2 * precision).sum(axis=0))
+    return np.broadcast_to(over_groups, candidate.poison.shape)

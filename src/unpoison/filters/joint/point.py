@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy.special import rel_entr
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -50,17 +51,23 @@ class Point:
     @cached_property
     def weight_rows(self) -> IntArray:
         """The rows that each weight enters: one line a weight, a column for each of its groups."""
-        groups, outputs = self.model.support.shape
+        outputs = self.model.support.shape[1]
         if self.model.kind == ALIKE:
-            rows: IntArray = self.model.shared_buckets[:, None] + outputs * np.arange(groups)
+            rows: IntArray = self.model.shared_buckets[:, None] + outputs * self.attacked
             return rows
         return np.flatnonzero(self.model.support)[:, None]
 
     def weight_slopes(self) -> FloatArray:
         """∂p/∂w in the rows of each weight: γ_t where it is shared, else 1."""
         if self.model.kind == ALIKE:
-            return np.broadcast_to(1 - self.honest_shares, self.weight_rows.shape)
+            return np.broadcast_to(self.attacker_shares, self.weight_rows.shape)
         return np.ones(self.weight_rows.shape)
+
+    @property
+    def attacker_shares(self) -> FloatArray:
+        """γ_t of the attacked groups."""
+        shares: FloatArray = 1 - self.honest_shares[self.attacked]
+        return shares
 
     @property
     def shared_poison(self) -> FloatArray:
@@ -125,5 +132,20 @@ class Point:
         return float(gap + (1 - self.honest_shares[self.bounded]) @ self.share_multipliers)
 
     def deviance(self) -> float:
-        """Deviance of the counts from p."""
-        return self.counts.deviance(self.expected().reshape(self.counts.counts.shape))
+        """Twice what the log-likelihood falls short of its most: by the counts, and by the γ_t."""
+        expected = self.expected().reshape(self.counts.counts.shape)
+        return self.counts.deviance(expected) + 2 * self.share_scatter
+
+    @property
+    def share_scatter(self) -> float:
+        """Log-likelihood that the γ_t lose by their scatter about one γ.
+
+        Attackers are in random groups: n_t γ_t of n_t users, binomial with one γ. What is lost is
+        n_t times the relative entropy of γ_t to γ, which is largest likely at the average.
+        """
+        if not self.model.tied_shares:
+            return 0.0
+        users, shares = self.counts.users[self.attacked], self.attacker_shares
+        average = users @ shares / users.sum()
+        lost = rel_entr(shares, average) + rel_entr(1 - shares, 1 - average)
+        return float(users @ lost)

@@ -9,8 +9,10 @@ each entry of x, each a_t, and each sum that is fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.special import logit
 
 from unpoison.filters.joint.point import Point
 from unpoison.types import FloatArray
@@ -33,8 +35,10 @@ class ScoringStep:
     honest: FloatArray
     honest_shares: FloatArray
     weights: FloatArray
-    covariance: FloatArray
-    """Of x and a, with the weights free."""
+    scaled_system: FloatArray
+    """The matrix of the equations for x, a and the multipliers of fixed sums."""
+    scale: FloatArray
+    """The factors of its rows and columns."""
     weight_cross: FloatArray
     """The information's block of weights against x and a."""
     weight_variance: FloatArray
@@ -43,6 +47,14 @@ class ScoringStep:
     """N_t / p in rows."""
     derivatives: FloatArray
     """J: ∂p by x and a, in rows."""
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Of x and a, with the weights free."""
+        inverse = np.linalg.inv(self.scaled_system) * self.scale[:, None] * self.scale
+        size = self.derivatives.shape[1]
+        covariance: FloatArray = inverse[:size, :size]
+        return covariance
 
     @classmethod
     def at(cls, point: Point) -> ScoringStep:
@@ -56,16 +68,18 @@ class ScoringStep:
         gradient = derivatives.T @ slope
         information = derivatives.T @ (precision[:, None] * derivatives)
         _add_barriers(point, gradient, information)
-        _add_scatter_of_shares(point, gradient, information)
+        inputs = len(point.honest)
+        slope_of_shares, curvature_of_shares = scatter_of_shares(point)
+        gradient[inputs:] += slope_of_shares
+        information[inputs:, inputs:] += curvature_of_shares
         eliminated = _EliminatedWeights.at(point, precision, slope, derivatives)
         system, right = _equations(point, gradient, information, eliminated)
         # Scaling by x keeps the equations well conditioned where x is nearly 0.
         scale = np.ones(len(right))
         scale[: len(point.honest)] = point.honest
-        inverse = np.linalg.inv(system * scale[:, None] * scale)
-        covariance = inverse * scale[:, None] * scale
-        solution = covariance @ right
-        size, inputs = derivatives.shape[1], len(point.honest)
+        scaled_system = system * scale[:, None] * scale
+        solution = scale * np.linalg.solve(scaled_system, scale * right)
+        size = derivatives.shape[1]
         direction, sum_multipliers = solution[:size], solution[size:]
         pull = point.fixed_sums[1].T @ sum_multipliers
         followed = eliminated.gradient + eliminated.cross @ direction + pull
@@ -73,7 +87,8 @@ class ScoringStep:
             honest=direction[:inputs],
             honest_shares=direction[inputs:],
             weights=-followed * eliminated.variance,
-            covariance=covariance[:size, :size],
+            scaled_system=scaled_system,
+            scale=scale,
             weight_cross=eliminated.cross,
             weight_variance=eliminated.variance,
             precision=precision,
@@ -120,19 +135,27 @@ def _add_barriers(point: Point, gradient: FloatArray, information: FloatArray) -
         information[of_a, of_a] += point.share_multipliers / attackers
 
 
-def _add_scatter_of_shares(point: Point, gradient: FloatArray, information: FloatArray) -> None:
-    """The normal density of the γ_t about their average, variance γ(1 − γ)/n_t, added in place."""
-    if not len(point.attacked):
-        return
-    users, shares = point.counts.users[point.attacked], 1 - point.honest_shares[point.attacked]
+def scatter_of_shares(point: Point) -> tuple[FloatArray, FloatArray]:
+    """Slope and curvature by the a_t of what the γ_t lose by their scatter (`Point.share_scatter`).
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts, PoisonModel
+    >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
+    >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
+    >>> point = Point(JointCounts.of(run.summary, [0, 1]), PoisonModel.even(2, 64))
+    >>> slope, curvature = scatter_of_shares(point)
+    >>> bool(np.allclose(slope, 0)), bool(np.allclose(curvature.sum(axis=1), 0))
+    (True, True)
+    """
+    groups = len(point.attacked)
+    if not point.model.tied_shares:
+        return np.zeros(groups), np.zeros((groups, groups))
+    users, shares = point.counts.users[point.attacked], point.attacker_shares
     average = users @ shares / users.sum()
-    # One attacker in all is the least that leaves any scatter: γ = 0 would have none.
-    variance = max(average * (1 - average), 1 / point.counts.users.sum()) / users
-    centring = np.eye(len(users)) - users / users.sum()
-    curvature = centring.T @ (centring / variance[:, None])
-    inputs = len(point.honest)
-    information[inputs:, inputs:] += curvature
-    gradient[inputs:] -= curvature @ shares
+    slope = -users * (logit(shares) - logit(average))
+    curvature = np.diag(users / (shares * (1 - shares)))
+    curvature -= np.outer(users, users) / (users.sum() * average * (1 - average))
+    return slope, curvature
 
 
 def _equations(
@@ -154,8 +177,9 @@ def _equations(
 def degrees_of_freedom(point: Point, step: ScoringStep) -> float:
     """Free buckets, less the leverage of the counts on what is expected of them.
 
-    The leverage is the trace of the hat matrix, with the weights put back. The γ_t of attacked
-    groups scatter about one γ, so that all but one are hardly free: they are not taken off.
+    The leverage is the trace of the hat matrix, with the weights put back. Where the γ_t of
+    attacked groups scatter about one γ, their distances from it are as many observations, with a
+    leverage of their own.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import JointCounts, PoisonModel
@@ -173,8 +197,10 @@ def degrees_of_freedom(point: Point, step: ScoringStep) -> float:
         )
         np.subtract.at(responses, point.weight_rows, follow)
         np.add.at(from_weights, point.weight_rows, slopes**2 * step.weight_variance[:, None])
-    from_others = np.einsum("rv,vu,ru->r", responses, step.covariance, responses)
+    from_others = np.sum((responses @ step.covariance) * responses, axis=1)
     leverage = step.precision * (from_weights + from_others)
     groups, outputs = point.counts.counts.shape
-    hardly_free = max(len(point.attacked) - 1, 0)
-    return float(groups * (outputs - 1) - leverage.sum() + hardly_free)
+    inputs = len(point.honest)
+    of_scatter = np.sum(scatter_of_shares(point)[1] * step.covariance[inputs:, inputs:])
+    distances = len(point.attacked) - 1 if point.model.tied_shares else 0
+    return float(groups * (outputs - 1) + distances - leverage.sum() - of_scatter)

@@ -5,7 +5,7 @@ docs/method.md, Which model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
@@ -13,6 +13,7 @@ from scipy.stats import chi2
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.fitting import Fit
+from unpoison.filters.joint.group_search import search_attacked_groups
 from unpoison.filters.joint.initial_support import (
     in_any_group,
     initial_supports,
@@ -20,13 +21,9 @@ from unpoison.filters.joint.initial_support import (
     widened,
 )
 from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
-from unpoison.filters.joint.model_search import ModelSearch, Standing
+from unpoison.filters.joint.model_search import ModelSearch, Standing, attacker_share
 from unpoison.filters.joint.point_values import with_point_values
-from unpoison.filters.joint.support_search import (
-    model_with_support,
-    refine_support,
-    try_without_islands,
-)
+from unpoison.filters.joint.support_search import refine_support, try_without_islands
 from unpoison.types import BoolArray
 
 
@@ -54,8 +51,8 @@ class ModelChoice:
 
     @property
     def attacker_share(self) -> float:
-        """γ̂ over all users."""
-        return self.counts.user_average(self.best.attacker_shares)
+        """γ̂: the share of attackers among users of attacked groups."""
+        return attacker_share(self.counts, self.best)
 
     @property
     def fits(self) -> bool:
@@ -86,7 +83,7 @@ class ModelChoice:
 
 
 def choose_model(counts: JointCounts) -> ModelChoice:
-    """The model with the least BIC of those that fit the counts.
+    """The model with the least score of those that fit the counts.
 
     Simple explanations are tried first: nobody attacks, or noise over the whole domain, or the same
     poison in all groups. Only if none of these fits may every group have poison of its own.
@@ -104,6 +101,8 @@ def choose_model(counts: JointCounts) -> ModelChoice:
     if not search.is_possible(search.best) or _explains_badly(search.best):
         alike = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
         search = _with_point_values(search, [nobody, even, *alike], supports)
+    search_attacked_groups(search)
+    _search_free_shares(search, supports)
     if not search.is_possible(search.best):
         _search_own_models(search, supports)
     if _explains_badly(search.best) and search.best.model.kind == OWN:
@@ -141,6 +140,30 @@ def _with_point_values(
     return finer_search
 
 
+def _search_free_shares(search: ModelSearch, supports: list[BoolArray]) -> None:
+    """Try the best model with shares that random groups do not tie; if none fits, from all starts.
+
+    Attackers who report in one group more often than in another are such a case.
+    """
+    best, groups = search.best.model, len(search.counts.groups)
+    if best.tied_shares:
+        refine_support(search, best.with_free_shares())
+    if not search.is_possible(search.best) and groups > 1:
+        for buckets in map(in_any_group, supports):
+            refine_support(search, PoisonModel.alike(buckets, groups).with_free_shares())
+    _try_attacked_alone(search)
+
+
+def _try_attacked_alone(search: ModelSearch) -> None:
+    """If free shares are within noise in some groups: try the others alone, with tied shares."""
+    best = search.best
+    errors = np.sqrt(np.maximum(np.diag(best.share_covariance), 0.0))
+    attacked = best.attacker_shares > constants.NOTICEABLE_RESIDUAL * errors
+    if best.model.free_shares and attacked.any() and not attacked[best.model.attacked].all():
+        support = best.model.support & attacked[:, None]
+        refine_support(search, replace(best.model, support=support, free_shares=False))
+
+
 def _search_own_models(search: ModelSearch, supports: list[BoolArray]) -> None:
     """Try poison of each group's own from the most promising supports."""
     for support in _promising(search, supports):
@@ -172,12 +195,12 @@ def _widened_fits(search: ModelSearch, best: Fit) -> list[Fit]:
     if mechanism.categorical or model.kind not in (ALIKE, OWN):
         return []
     supports = (widened(model.support, reach) for reach in constants.WIDENINGS)
-    fits = [search.fit(model_with_support(model.kind, support)) for support in supports]
+    fits = [search.fit(model.with_support(support)) for support in supports]
     return [fit for fit in fits if fit is not best and search.is_possible(fit)]
 
 
 def _is_plausible(search: ModelSearch, candidate: Fit) -> bool:
-    """Whether a model fits, and its BIC is close; or whether it is significantly better.
+    """Whether a model fits, and its score is close; or whether it is significantly better.
 
     The latter is asked of simpler kinds only: poison of a group's own absorbs noise. So does a
     little poison in the one bucket of all with the largest residual, if nobody attacks and that
@@ -193,4 +216,4 @@ def _is_plausible(search: ModelSearch, candidate: Fit) -> bool:
     # A share of noise can only be positive, so its test has one side.
     level = 2 * constants.SIGNIFICANCE if kind == EVEN else constants.SIGNIFICANCE
     better = parameters > 0 and float(chi2.sf(gain, parameters)) < level and kind != OWN
-    return better or search.bic(candidate) - search.bic(best) < constants.CLOSE_BIC
+    return better or search.score(candidate) - search.score(best) < constants.CLOSE_SCORE

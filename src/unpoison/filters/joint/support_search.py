@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from scipy import ndimage
 
 from unpoison.filters.joint import constants
-from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.fitting import Fit
-from unpoison.filters.joint.initial_support import in_any_group, widened
-from unpoison.filters.joint.model import ALIKE, OWN, PoisonModel
-from unpoison.filters.joint.model_search import ModelSearch
-from unpoison.types import BoolArray, FloatArray
+from unpoison.filters.joint.initial_support import in_any_group, widened, with_neighbours
+from unpoison.filters.joint.model import OWN, PoisonModel
+from unpoison.filters.joint.model_search import ModelSearch, poison_in_deviations
+from unpoison.types import BoolArray
 
 
 def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
@@ -61,7 +59,7 @@ def try_without_islands(search: ModelSearch) -> None:
         best = search.best
         parts = islands(best.model.support) if best.model.kind == OWN else []
         for island in parts if len(parts) > 1 else []:
-            refine_support(search, PoisonModel.own(best.model.support & ~island))
+            refine_support(search, best.model.with_support(best.model.support & ~island))
         if search.best is best:
             break
 
@@ -80,17 +78,6 @@ def islands(support: BoolArray) -> list[BoolArray]:
     return [support & (labels == label) for label in range(1, number + 1)]
 
 
-def model_with_support(kind: str, support: BoolArray) -> PoisonModel:
-    """Poison on a support, of each group's own or the same in all.
-
-    >>> model_with_support("alike", np.array([[True, False], [False, False]])).support.tolist()
-    [[True, False], [True, False]]
-    """
-    if kind == OWN:
-        return PoisonModel.own(support)
-    return PoisonModel.alike(in_any_group(support), len(support))
-
-
 def _grown(search: ModelSearch, best: Fit) -> Fit:
     """Own poison with further buckets where residuals are large, as long as that is better.
 
@@ -104,7 +91,7 @@ def _grown(search: ModelSearch, best: Fit) -> Fit:
         if not search.is_possible(best):
             beside = widened(support) | in_any_group(support)
             added |= beside & (residuals > constants.NOTICEABLE_RESIDUAL)
-        grown = search.fit(PoisonModel.own(support | added))
+        grown = search.fit(best.model.with_support(support | added))
         if not search.is_better(grown, best):
             break
         best = grown
@@ -114,17 +101,10 @@ def _grown(search: ModelSearch, best: Fit) -> Fit:
 def _pruned(search: ModelSearch, best: Fit) -> Fit:
     """Without buckets of little poison, the faintest first; each threshold is kept if better."""
     for threshold in (*constants.FAINT_POISON, math.sqrt(search.counts.bic_penalty)):
-        strong = best.model.support & (_poison_in_deviations(search.counts, best) >= threshold)
-        if strong.any():
-            pruned = search.fit(model_with_support(best.model.kind, strong))
-            best = pruned if search.is_better(pruned, best) else best
+        deviations = poison_in_deviations(search.counts, best)
+        sizes = [with_neighbours(deviations), deviations] if search.counts.ordered else [deviations]
+        for strong in (best.model.support & (size >= threshold) for size in sizes):
+            if strong.any():
+                pruned = search.fit(best.model.with_support(strong))
+                best = pruned if search.is_better(pruned, best) else best
     return best
-
-
-def _poison_in_deviations(counts: JointCounts, candidate: Fit) -> FloatArray:
-    """Poison in standard deviations of its noise; that of shared poison over all groups."""
-    precision = counts.precision(candidate.expected)
-    if candidate.model.kind != ALIKE:
-        return np.asarray(candidate.poison * np.sqrt(precision))
-    over_groups = np.sqrt((candidate.poison**2 * precision).sum(axis=0))
-    return np.broadcast_to(over_groups, candidate.poison.shape)
