@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
@@ -21,7 +19,6 @@ from unpoison.filters.joint import (
     PoisonModel,
     choose_model,
     fit,
-    fit_bias,
 )
 from unpoison.filters.joint.constants import LEAST_FIT_P_VALUE
 from unpoison.filters.joint.initial_support import initial_supports, least_poison, widened
@@ -264,35 +261,6 @@ def test_the_end_of_the_poison_is_only_known_to_a_bucket() -> None:
     middle = choice.best.mean(counts.values)
     assert low < middle - alone
     assert high > middle + 0.99 * alone
-
-
-def test_the_bias_of_noise_is_what_it_is_on_average() -> None:
-    """Known truth: many collections are drawn from it, and their fits are off as was foretold."""
-    counts, _ = chosen("noise", 0.3)
-    noise, rng = PoisonModel.even(*counts.counts.shape), np.random.default_rng(1)
-    # Users up to the middle: a most likely histogram takes some noise for users beyond.
-    honest = np.where(np.arange(counts.inputs) < 24, 1 / 24, 0.0)
-    poison = np.full(counts.counts.shape, 0.3 / counts.counts.shape[1])
-    fits = [fit(counts.draw(honest, rng, poison), noise) for _ in range(30)]
-    errors = [noise_fit.mean(counts.values) - honest @ counts.values for noise_fit in fits]
-    predicted_biases = [
-        counts.values @ fit_bias(counts, noise_fit, replicates=30)[0] for noise_fit in fits[:3]
-    ]
-    unsure = float(np.std(errors)) / math.sqrt(30)
-    assert np.mean(predicted_biases) == pytest.approx(np.mean(errors), abs=4 * unsure)
-    assert np.mean(errors) > 2 * unsure
-    assert np.mean(predicted_biases) > unsure
-
-
-def test_a_biased_fit_has_a_longer_interval_on_the_side_of_the_truth() -> None:
-    _, choice = chosen("noise", 0.3)
-    assert choice.best.model.kind == "even"
-    alone, values = replace(choice, others=()), choice.counts.values
-    off = float(values @ fit_bias(choice.counts, choice.even)[0])
-    low, high = Intervals(alone).mean(values)
-    middle, out = choice.best.mean(values), 1.96 * choice.best.standard_error(values)
-    assert middle - low == pytest.approx(out + max(off, 0.0), rel=1e-4)
-    assert high - middle == pytest.approx(out - min(off, 0.0), rel=1e-4)
 
 
 def test_either_end_of_the_range_is_a_value_by_itself() -> None:

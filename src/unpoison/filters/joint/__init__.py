@@ -5,7 +5,6 @@ from unpoison.filters.joint.fitting import Fit, fit
 from unpoison.filters.joint.intervals import Interval, Intervals
 from unpoison.filters.joint.model import PoisonModel
 from unpoison.filters.joint.model_search import ModelSearch
-from unpoison.filters.joint.noise import fit_bias
 from unpoison.filters.joint.selection import ModelChoice, choose_model
 from unpoison.filters.joint.significance import nobody_p_value
 
@@ -19,6 +18,5 @@ __all__ = [
     "PoisonModel",
     "choose_model",
     "fit",
-    "fit_bias",
     "nobody_p_value",
 ]

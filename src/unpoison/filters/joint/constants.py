@@ -190,19 +190,16 @@ little."""
 INTERVAL_LEVEL: Level = 0.05
 """How often an interval may miss: 95 % intervals."""
 
+FARTHEST_MIDDLE: SolverNumber = 8.0
+"""Standard errors that the middle of an interval may lie beyond a limit. Rounding errors of the
+normal distribution matter farther out, and none lies there by chance."""
+
 NOISE_LEVEL: Level = 0.05
 """Level of the test that must not notice noise over the whole domain, for
 `fit.interval_with_noise`."""
 
 NOISE_HALVINGS: Work = 7
 """Halvings of [0, 1/2] in the search for the largest unnoticed share of noise: to 0.004."""
-
-BIAS_REPLICATES: Work = 20
-"""Collections drawn to measure the bias of a fit with noise."""
-
-BIAS_SMOOTHINGS: JudgedCount = 8
-"""Smoothings with (1/4, 1/2, 1/4) before collections are drawn to measure a bias: a spread of two
-buckets, enough to join the few values to which the most likely histogram shrinks."""
 
 # Does anybody attack? (`significance.py`)
 

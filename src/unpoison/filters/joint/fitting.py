@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import chi2
@@ -11,7 +12,8 @@ from scipy.stats import chi2
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import EVEN, PoisonModel
-from unpoison.filters.joint.scoring import degrees_of_freedom
+from unpoison.filters.joint.point import Point
+from unpoison.filters.joint.scoring import ScoringStep, degrees_of_freedom
 from unpoison.filters.joint.solver import Maximum, maximise_likelihood
 from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
@@ -23,7 +25,7 @@ class Fit:
 
     `honest` is x̂, `attacker_shares` the γ̂_t, `poison` the ŷ_t and `expected` the p_t, by group and
     bucket. `duality_gap` bounds by how much the log-likelihood could still rise. The covariances
-    of x̂ and of the γ̂_t have all other unknowns free.
+    of x̂ and of the γ̂_t have all other unknowns free. `point` is where the solver ended.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -45,6 +47,7 @@ class Fit:
     converged: bool
     honest_covariance: FloatArray
     share_covariance: FloatArray
+    point: Point
 
     @property
     def p_value(self) -> float:
@@ -59,6 +62,29 @@ class Fit:
         """The standard error of that mean."""
         variance = float(values @ self.honest_covariance @ values)
         return math.sqrt(max(variance, 0.0))
+
+    @cached_property
+    def free_step(self) -> ScoringStep:
+        """The step to the estimate whose histogram may be negative, with its covariance.
+
+        A histogram that cannot be negative is biased: towards the inside of the range if all users
+        are at one end of it. Without that bound the mean is unbiased, with a known error.
+        """
+        return ScoringStep.at(self.point, free_histogram=True)
+
+    def free_mean(self, values: FloatArray) -> tuple[float, float]:
+        """The mean of given values if the histogram may be negative, and its standard error."""
+        inputs = len(self.honest)
+        variance = float(values @ self.free_step.covariance[:inputs, :inputs] @ values)
+        mean = self.mean(values) + float(values @ self.free_step.honest)
+        return mean, math.sqrt(max(variance, 0.0))
+
+    def free_share(self, weights: FloatArray) -> tuple[float, float]:
+        """Σ_t weight_t·γ_t if the histogram may be negative, and its standard error."""
+        inputs, of_attacked = len(self.honest), weights[self.point.attacked]
+        variance = float(of_attacked @ self.free_step.covariance[inputs:, inputs:] @ of_attacked)
+        step = float(of_attacked @ self.free_step.honest_shares)
+        return float(weights @ self.attacker_shares) - step, math.sqrt(max(variance, 0.0))
 
 
 @single_threaded
@@ -105,4 +131,5 @@ def _fit_of(maximum: Maximum) -> Fit:
         converged=maximum.converged,
         honest_covariance=step.covariance[:inputs, :inputs],
         share_covariance=share_covariance,
+        point=point,
     )

@@ -12,8 +12,7 @@ from scipy.stats import norm
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.fitting import Fit
-from unpoison.filters.joint.model import EVEN
-from unpoison.filters.joint.noise import fit_bias, most_unnoticed_noise
+from unpoison.filters.joint.noise import most_unnoticed_noise
 from unpoison.filters.joint.selection import ModelChoice
 from unpoison.types import FloatArray
 
@@ -52,21 +51,21 @@ class Intervals:
 
     def _of_share(self, candidate: Fit) -> Interval:
         weights = self.choice.counts.user_weights(candidate.model.attacked)
-        return self._around(
-            float(weights @ candidate.attacker_shares),
-            float(weights @ candidate.share_covariance @ weights),
-            float(weights @ self._bias(candidate)[1]),
-        )
+        share = float(weights @ candidate.attacker_shares)
+        # Noise of a share that was assumed, not fitted, has that share.
+        if not candidate.share_covariance.any():
+            return share, share
+        middle, error = candidate.free_share(weights)
+        return _around(share, middle, self.error_factor * error, (0.0, 1.0))
 
     def _of_mean(self, candidates: list[Fit], values: FloatArray) -> Interval:
-        return _hull(
-            self._around(
-                candidate.mean(values),
-                candidate.standard_error(values) ** 2,
-                float(values @ self._bias(candidate)[0]),
-            )
-            for candidate in candidates
-        )
+        limits = float(values.min()), float(values.max())
+        intervals = []
+        for candidate in candidates:
+            middle, error = candidate.free_mean(values)
+            error *= self.error_factor
+            intervals.append(_around(candidate.mean(values), middle, error, limits))
+        return _hull(intervals)
 
     @property
     def _plausible(self) -> list[Fit]:
@@ -79,12 +78,6 @@ class Intervals:
             return []
         return [most_unnoticed_noise(self.choice.counts, self.choice.nobody)]
 
-    def _around(self, middle: float, variance: float, bias: float) -> Interval:
-        """Bias only widens: the answer is the most likely one, not one that was corrected."""
-        quantile = float(norm.isf(constants.INTERVAL_LEVEL / 2))
-        half_width = quantile * self.error_factor * math.sqrt(max(variance, 0.0))
-        return middle - half_width - max(bias, 0.0), middle + half_width - min(bias, 0.0)
-
     @property
     def error_factor(self) -> float:
         """Factor on standard errors where no model fits: √(deviance/degrees of freedom)."""
@@ -93,15 +86,21 @@ class Intervals:
             return 1.0
         return math.sqrt(max(best.deviance / max(best.degrees_of_freedom, 1.0), 1.0))
 
-    def _bias(self, candidate: Fit) -> tuple[FloatArray, FloatArray]:
-        """Of x̂ and of the γ̂_t. Noise that was not fitted, but assumed, has no covariance."""
-        if candidate.model.kind == EVEN and candidate.share_covariance.any():
-            return self._noise_bias
-        return np.zeros_like(candidate.honest), np.zeros_like(candidate.attacker_shares)
 
-    @cached_property
-    def _noise_bias(self) -> tuple[FloatArray, FloatArray]:
-        return fit_bias(self.choice.counts, self.choice.even)
+def _around(answer: float, middle: float, error: float, limits: Interval) -> Interval:
+    """The quantiles of a normal distribution that is cut off at two limits; the answer is inside.
+
+    The answer is the most likely value, which limits and a histogram that cannot be negative have
+    moved away from the middle. If that is beyond a limit, there is still a distance to it.
+    """
+    error, tail = max(error, float(np.finfo(float).tiny)), constants.INTERVAL_LEVEL / 2
+    farthest = constants.FARTHEST_MIDDLE * error
+    middle = min(max(middle, limits[0] - farthest), limits[1] + farthest)
+    above_lowest = norm.sf((limits[0] - middle) / error)
+    below_highest = norm.cdf((limits[1] - middle) / error)
+    high = middle + error * float(norm.isf(tail * above_lowest))
+    low = middle - error * float(norm.isf(tail * below_highest))
+    return min(low, answer), max(high, answer)
 
 
 def _hull(intervals: Iterable[Interval]) -> Interval:

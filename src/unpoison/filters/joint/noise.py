@@ -1,4 +1,4 @@
-"""Noise over the whole domain: how much would go unnoticed, and the bias of fits with noise.
+"""Noise over the whole domain: how much would go unnoticed.
 
 docs/method.md, Intervals.
 """
@@ -15,8 +15,6 @@ from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.fitting import Fit, fit
 from unpoison.filters.joint.model import PoisonModel
-from unpoison.filters.smoothing import smooth
-from unpoison.types import FloatArray
 
 
 def most_unnoticed_noise(counts: JointCounts, nobody: Fit) -> Fit:
@@ -47,40 +45,3 @@ def most_unnoticed_noise(counts: JointCounts, nobody: Fit) -> Fit:
             high = share
     shares = np.full(len(counts.reports), low)
     return replace(most, model=PoisonModel.even(*counts.counts.shape), attacker_shares=shares)
-
-
-def fit_bias(
-    counts: JointCounts, noisy: Fit, replicates: int | None = None, seed: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Average error of x̂ and of the γ̂_t of a fit with noise, if the fit is nearly true.
-
-    A histogram cannot be negative, so that which is most likely shrinks to a few values, and takes
-    some of the noise for users of its own. Collections are drawn from it with its values spread out
-    again, and fitted.
-
-    >>> from unpoison import Plan, simulate
-    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
-    >>> run = simulate(plan, values, "noise", 0.3, np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(4))
-    >>> honest_bias, share_bias = fit_bias(counts, fit(counts, PoisonModel.even(4, 64)))
-    >>> honest_bias.shape, share_bias.shape
-    ((66,), (4,))
-    """
-    replicates = constants.BIAS_REPLICATES if replicates is None else replicates
-    rng, honest = np.random.default_rng(seed), _spread_out(counts, noisy.honest)
-    collections = (counts.draw(honest, rng, noisy.poison) for _ in range(replicates))
-    refits = [fit(collection, noisy.model) for collection in collections]
-    mean_honest = np.mean([refit.honest for refit in refits], axis=0)
-    mean_shares = np.mean([refit.attacker_shares for refit in refits], axis=0)
-    honest_bias: FloatArray = mean_honest - honest
-    share_bias: FloatArray = mean_shares - noisy.attacker_shares
-    return honest_bias, share_bias
-
-
-def _spread_out(counts: JointCounts, honest: FloatArray) -> FloatArray:
-    """A histogram without gaps; categories, and values that were added, stay as they are."""
-    spread, buckets = honest.copy(), counts.buckets[0]
-    if not buckets.mechanism.categorical:
-        for _ in range(constants.BIAS_SMOOTHINGS):
-            smooth(spread[: buckets.inputs])
-    return spread

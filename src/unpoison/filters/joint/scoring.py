@@ -57,8 +57,11 @@ class ScoringStep:
         return covariance
 
     @classmethod
-    def at(cls, point: Point) -> ScoringStep:
-        """The step from a point."""
+    def at(cls, point: Point, *, free_histogram: bool = False) -> ScoringStep:
+        """The step from a point; with `free_histogram` to where x may be negative, too.
+
+        At a maximum, the latter leads to the estimate that linear regression would give.
+        """
         honest_expected = point.honest_expected()
         expected = point.expected(honest_expected)
         precision = point.row_reports / expected
@@ -67,7 +70,7 @@ class ScoringStep:
         derivatives = point.derivatives(honest_expected)
         gradient = derivatives.T @ slope
         information = derivatives.T @ (precision[:, None] * derivatives)
-        _add_barriers(point, gradient, information)
+        _add_barriers(point, gradient, information, free_histogram)
         inputs = len(point.honest)
         slope_of_shares, curvature_of_shares = scatter_of_shares(point)
         gradient[inputs:] += slope_of_shares
@@ -76,7 +79,7 @@ class ScoringStep:
         system, right = _equations(point, gradient, information, eliminated)
         # Scaling by x keeps the equations well conditioned where x is nearly 0.
         scale = np.ones(len(right))
-        scale[: len(point.honest)] = point.honest
+        scale[:inputs] = 1 / np.sqrt(np.diag(system)[:inputs]) if free_histogram else point.honest
         scaled_system = system * scale[:, None] * scale
         solution = scale * np.linalg.solve(scaled_system, scale * right)
         size = derivatives.shape[1]
@@ -118,12 +121,18 @@ class _EliminatedWeights:
         return cls(gradient, cross, 1 / diagonal)
 
 
-def _add_barriers(point: Point, gradient: FloatArray, information: FloatArray) -> None:
+def _add_barriers(
+    point: Point, gradient: FloatArray, information: FloatArray, free_histogram: bool
+) -> None:
     """The barriers of x, of a, and of 1 − a, added in place."""
     inputs = len(point.honest)
     of_x = np.arange(inputs)
-    gradient[:inputs] -= point.barrier / point.honest
-    information[of_x, of_x] += point.honest_multipliers / point.honest
+    if free_histogram:
+        # A share of users is known to 1 beforehand: directions of which counts say nothing.
+        information[of_x, of_x] += 1
+    else:
+        gradient[:inputs] -= point.barrier / point.honest
+        information[of_x, of_x] += point.honest_multipliers / point.honest
     of_a, shares = np.arange(inputs, len(gradient)), point.honest_shares[point.attacked]
     # a > 0 has a primal barrier alone, since no a ends there. Without it, a step that a = 0 cuts
     # short would cut all further ones, too.
