@@ -47,7 +47,7 @@ from unpoison.client import (
     submission,
 )
 from unpoison.client.enrolment import checked_ticket
-from unpoison.client.offered_plan import MAX_LIST
+from unpoison.client.offered_plan import MAX_LIST, offered_plan
 from unpoison.mechanisms.randomness import SystemGenerator
 
 PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.25, low=0, high=86400)
@@ -830,6 +830,10 @@ def test_each_groups_cells_are_drawn_at_its_own_budget(plan: Plan) -> None:
         ({"low": math.nan, "high": 1}, "low must be a finite number"),
         ({"low": 0, "high": "1"}, "high must be a finite number"),
         ({"low": 0, "high": 1, "categories": ("a", "b")}, "do not go with"),
+        ({"low": 0, "high": 1, "step": 0}, "step must be positive"),
+        ({"low": 0, "high": 1, "step": 0.3}, "step must divide"),
+        ({"low": 0, "high": 1, "step": "1"}, "step must be a finite number"),
+        ({"categories": ("a", "b"), "step": 1}, "step does not go with"),
         ({"categories": ("a",)}, "at least 2"),
         ({"categories": ("a", "a")}, "must differ"),
         ({"categories": ("a", "")}, "not empty"),
@@ -842,6 +846,22 @@ def test_each_groups_cells_are_drawn_at_its_own_budget(plan: Plan) -> None:
 def test_a_policy_must_make_sense(keys: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidParameter, match=match):
         Policy(**keys)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(None, 1), (1, None), (1, 2)])
+def test_the_step_must_be_the_plans(ours: float | None, theirs: float | None) -> None:
+    plan = Plan.new("piecewise-integer", 0.5, low=0, high=10, step=theirs)
+    with pytest.raises(CollectorNotTrusted, match="step"):
+        offered_plan(plan.to_dict(), Policy(low=0, high=10, step=ours))
+    assert offered_plan(plan.to_dict(), Policy(low=0, high=10, step=theirs)) == plan
+
+
+@pytest.mark.slow
+def test_cells_of_a_value_between_steps_are_those_of_the_nearest() -> None:
+    plan = Plan.new("piecewise-integer", 4.0, min_epsilon=4.0, low=0, high=10, step=5)
+    cells = [draw_cells(plan, (0,), 6.9, SystemGenerator())[0] for _ in range(4000)]
+    assert fits(cells, plan, 0, 5.0)
+    assert not fits(cells, plan, 0, 6.9)
 
 
 def test_categories_must_be_the_plans_in_the_plans_order(ledger: Ledger) -> None:

@@ -44,7 +44,7 @@ def input_of(case: dict[str, Any], value: float | str) -> float:
     plan = plan_of(case)
     if plan.categories is not None:
         return float(plan.categories.index(str(value)))
-    return plan.normalise_one(float(value))
+    return float(plan.inputs_of(np.array([float(value)]))[0])
 
 
 @pytest.mark.slow
@@ -100,11 +100,17 @@ def test_the_vectors_reach_the_corners() -> None:
     assert any(draw["value"] > case["high"] for case, draw in numbers)
     assert {_half(case, draw) for case, draw in numbers} == {None, "up", "down"}
     assert {draw["cell"] for _, draw in DRAWS} >= {0, 1, 4095}
+    assert any(_between_steps(case, draw) for case, draw in numbers)
+
+
+def _between_steps(case: dict[str, Any], draw: dict[str, Any]) -> bool:
+    """Whether a value lies between two that users can have."""
+    return "step" in case and (draw["value"] - case["low"]) % case["step"] == case["step"] / 2
 
 
 def _half(case: dict[str, Any], draw: dict[str, Any]) -> str | None:
     """Which way a value went that lies halfway between two fixed offsets."""
-    if (case["low"], case["high"]) != (0.0, 1.0):
+    if (case["low"], case["high"]) != (0.0, 1.0) or "step" in case:
         return None
     exact = Fraction(draw["value"]) * (case["cells"] - case["window"]) * FRACTION
     if exact % 1 != Fraction(1, 2):

@@ -87,6 +87,7 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.fill("#create-name", "Rides <b>& more</b>")
     page.fill("#create-low", "0")
     page.fill("#create-high", "100")
+    page.fill("#create-step", "1/2")
     page.fill("#create-epsilon", "1")
     page.fill("#create-min-epsilon", "1/2")
     page.fill("#create-min-users", "150")
@@ -97,7 +98,9 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.wait_for_selector("#campaign-state[data-state=open]")
     assert page.inner_text("#campaign-name") == "Rides <b>& more</b>"
     campaign_id = page.url.rpartition("/")[2]
+    assert "0 to 100 in steps of 0.5" in (page.text_content("#plan-facts") or "")
     plan = Plan.from_dict(server.operator.get(f"/v1/campaigns/{campaign_id}")["plan"])
+    assert plan.step == 0.5
     campaign = RunningCampaign(server, campaign_id, plan)
 
     page.click("#action-invites")

@@ -53,6 +53,8 @@ def plans(draw: st.DrawFn) -> Plan:
             draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=2, unique=True))
         )
         assume(keys["high"] > keys["low"])
+        if draw(st.booleans()):
+            keys["step"] = (keys["high"] - keys["low"]) / draw(st.integers(1, 1000))
         keys["cells"] = draw(st.integers(2, 64))
     if 2 * exact(min_epsilon) <= exact(epsilon) and draw(st.booleans()):
         keys["protocol"] = "baseline"
@@ -112,6 +114,7 @@ def test_the_fingerprint_does_not_depend_on_how_a_plan_is_written() -> None:
         {"min_epsilon": 0.125},
         {"low": -1},
         {"high": 11},
+        {"step": 1},
         {"cells": 64},
         {"protocol": "baseline"},
         {"tiers": [{"epsilon": 0.5}]},
@@ -347,6 +350,11 @@ BAD_PLANS: list[tuple[str, dict[str, Any]]] = [
     ("low", {"low": -1e308, "high": 1e308}),
     ("high", {"high": math.inf}),
     ("high", {"high": [1]}),
+    ("step", {"step": 0}),
+    ("step", {"step": -1}),
+    ("step", {"step": 3}),
+    ("step", {"step": math.inf}),
+    ("step", {"step": "1"}),
     ("categories", {"categories": ["a", "b"]}),
     ("cells", {"cells": 1}),
     ("cells", {"cells": 0}),
@@ -411,6 +419,7 @@ def test_a_bad_plan_is_refused_in_one_line_that_names_the_key(
         ("categories", {"categories": ["a", 1]}),
         ("categories", {"categories": None}),
         ("low and high", {"low": 0, "high": 1}),
+        ("step", {"step": 1}),
         ("cells", {"cells": 4}),
     ],
 )

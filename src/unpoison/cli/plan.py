@@ -35,6 +35,13 @@ def plan(
     min_epsilon: MinEpsilon = None,
     low: Annotated[float | None, number_option("Smallest value, in natural units.")] = None,
     high: Annotated[float | None, number_option("Largest value, in natural units.")] = None,
+    step: Annotated[
+        float | None,
+        number_option(
+            "Distance between neighbouring values, if values are low, low + step, …, high alone, "
+            "such as 1 for whole numbers."
+        ),
+    ] = None,
     categories: Annotated[
         str | None, typer.Option(help="Category names for k-rr, with commas between.")
     ] = None,
@@ -91,6 +98,7 @@ def plan(
         "min_epsilon": min_epsilon,
         "low": low,
         "high": high,
+        "step": step,
         "categories": None if categories is None else _split_names(categories),
         "protocol": protocol,
         "tiers": [_tier_keys(budget, min_epsilon) for budget in tier or []] or None,
@@ -179,12 +187,20 @@ def _tier_keys(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
     return {"epsilon": epsilon, "min_epsilon": min(epsilon, min_epsilon)}
 
 
+def _domain(plan: Plan) -> str:
+    """The values that users may have."""
+    if plan.categories is not None:
+        return f"{len(plan.categories)} categories"
+    low, high = plan.bounds
+    steps = "" if plan.step is None else f" in steps of {plan.step:g}"
+    return f"[{low:g}, {high:g}]{steps}"
+
+
 def _print_plan(plan: Plan, output: Path | None) -> None:
     from unpoison.output.tables import print_table
 
-    low, high = plan.bounds
-    domain = f"{len(plan.categories)} categories" if plan.categories else f"[{low:g}, {high:g}]"
-    typer.echo(f"{plan.mechanism}, {plan.protocol}, epsilon {plan.epsilon:g}, values in {domain}")
+    head = f"{plan.mechanism}, {plan.protocol}, epsilon {plan.epsilon:g}"
+    typer.echo(f"{head}, values in {_domain(plan)}")
     groups = [(tier.epsilon, group) for tier in plan.all_tiers for group in tier.groups]
     rows = [
         [

@@ -45,6 +45,13 @@ def report(
             "The range that you agree to: to. A value outside counts as the nearest end."
         ),
     ] = None,
+    step: Annotated[
+        float | None,
+        number_option(
+            "The step that you agree to, if the plan has one. A value between two steps counts as "
+            "the nearest."
+        ),
+    ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,16 +77,16 @@ def report(
 ) -> None:
     """Report one value under local differential privacy, to a collector that is not trusted.
 
-    The plan must have exactly the range or the categories that you give, and must keep to your
-    budgets. Noise is drawn once and written to the ledger before it is sent: after a failure, give
-    the same command again, and the same noisy reports are sent.
+    The plan must have exactly the range and step, or the categories, that you give, and must keep
+    to your budgets. Noise is drawn once and written to the ledger before it is sent: after a
+    failure, give the same command again, and the same noisy reports are sent.
 
     Example: unpoison report https://collector.example k3v9x2m4q7w1 --low 0 --high 86400
     """
     from unpoison.client import Device, Ledger, Policy, Transport, check_campaign_id
 
     categories = None if category is None else tuple(category)
-    policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon)
+    policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon, step)
     check_campaign_id(campaign)
     # Options first: an address that is refused must not cost the user a value that was typed in.
     with Transport(collector, insecure=insecure) as transport:

@@ -215,7 +215,7 @@ def draw_cells(
     >>> len(draw_cells(plan, (2,), 7.5, SystemGenerator()))
     4
     """
-    inputs = plan.normalise(np.array([encoded]))
+    inputs = plan.inputs_of(np.array([encoded]))
     cells_by_group = [perturb_group(plan, group, inputs, rng) for group in groups]
     return tuple(int(cell) for cell in np.concatenate(cells_by_group))
 

@@ -22,7 +22,7 @@ process that simulates many devices is offered the same plan every time."""
 
 
 def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
-    """The plan, if it is one for devices and has the policy's range or categories.
+    """The plan, if it is one for devices and has the policy's range and step, or categories.
 
     >>> short = {"mechanism": "piecewise-integer", "epsilon": 0.25, "low": 0, "high": 10}
     >>> len(offered_plan(short, Policy(low=0, high=10)).groups)
@@ -40,6 +40,9 @@ def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
     if plan.bounds != policy.bounds:
         theirs, ours = (f"[{low:g}, {high:g}]" for low, high in (plan.bounds, policy.bounds))
         raise CollectorNotTrusted(f"the plan is for values in {theirs}, the policy for {ours}")
+    if plan.step != policy.step:
+        theirs, ours = (_step_words(step) for step in (plan.step, policy.step))
+        raise CollectorNotTrusted(f"the plan is for values {theirs}, the policy {ours}")
     return plan
 
 
@@ -61,6 +64,10 @@ def chosen_tier(plan: Plan, remaining: Fraction, limit: str) -> int:
     if not affordable:
         raise BudgetExceeded(limit, min(budgets), remaining)
     return budgets.index(max(affordable))
+
+
+def _step_words(step: float | None) -> str:
+    return "without a step" if step is None else f"in steps of {step:g}"
 
 
 def _canonical_text(keys: dict[str, Any]) -> str:

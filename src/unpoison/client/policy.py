@@ -10,6 +10,7 @@ from numbers import Real
 
 from unpoison.errors import InvalidParameter
 from unpoison.plan.form import category_names, number
+from unpoison.plan.lattice import step_count
 
 MIN_CATEGORIES = 2
 """One category has nothing to report; no plan has fewer than two."""
@@ -19,9 +20,10 @@ MIN_CATEGORIES = 2
 class Policy:
     """The most that a device spends, and the values that it is ready to be asked for.
 
-    A plan must have exactly this range, or exactly these categories. That is checked without a look
-    at the value, and a number outside the range counts as the nearest end: a device that stayed
-    silent because its value does not fit would tell the collector something about it.
+    A plan must have exactly this range and step, or exactly these categories. That is checked
+    without a look at the value. A number outside the range counts as the nearest end, and one
+    between two steps as the nearest value: a device that stayed silent because its value does not
+    fit would tell the collector something about it.
 
     >>> policy = Policy(low=0, high=10)
     >>> policy.max_epsilon, policy.lifetime_epsilon
@@ -39,6 +41,8 @@ class Policy:
     """The most that one campaign may spend."""
     lifetime_epsilon: float = 8.0
     """The most that all campaigns together may spend: budgets of one user add up."""
+    step: float | None = None
+    """The distance between the values that may be asked for; None for any number of the range."""
 
     def __post_init__(self) -> None:
         for name in ("max_epsilon", "lifetime_epsilon"):
@@ -52,6 +56,8 @@ class Policy:
 
     def encode(self, value: object) -> float:
         """A number clamped to the range, or the index of a category; errors never repeat the value.
+
+        A plan with a step takes the nearest of its values when it is drawn (`Plan.inputs_of`).
 
         >>> Policy(low=0, high=10).encode(float("nan"))
         Traceback (most recent call last):
@@ -89,10 +95,15 @@ class Policy:
         if not 0 < self.high - self.low < math.inf:
             rule = "must be below high, by a finite difference"
             raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
+        if self.step is not None:
+            self._set_number("step")
+            step_count(self.low, self.high, self.step)
 
     def _check_categories(self) -> None:
         if self.low is not None or self.high is not None:
             raise InvalidParameter("low and high", "do not go with categories", "both")
+        if self.step is not None:
+            raise InvalidParameter("step", "does not go with categories", "both")
         names = category_names(self.categories)
         object.__setattr__(self, "categories", names)
         if len(names) < MIN_CATEGORIES:

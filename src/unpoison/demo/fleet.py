@@ -99,7 +99,7 @@ class Fleet:
     @cached_property
     def truth(self) -> GroundTruth:
         """The statistics of the honest devices' values."""
-        honest = self.plan.normalise(self.values[~self.attackers])
+        honest = self.plan.inputs_of(self.values[~self.attackers])
         return GroundTruth(self.plan, HonestInputs(honest), float(self.attackers.mean()))
 
     @cached_property
@@ -108,6 +108,7 @@ class Fleet:
         return Policy(
             low=self.plan.low,
             high=self.plan.high,
+            step=self.plan.step,
             categories=self.plan.categories,
             max_epsilon=self.plan.epsilon,
             lifetime_epsilon=self.plan.epsilon,

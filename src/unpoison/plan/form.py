@@ -22,6 +22,7 @@ KEYS = (
     "min_epsilon",
     "low",
     "high",
+    "step",
     "categories",
     "cells",
     "groups",

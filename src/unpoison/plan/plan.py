@@ -33,6 +33,7 @@ from unpoison.plan.form import (
     tier_dict,
     tiers_of,
 )
+from unpoison.plan.lattice import nearest_shares, step_count
 from unpoison.registry import check_name
 from unpoison.types import FloatArray
 
@@ -62,6 +63,8 @@ class Plan:
     protocol: str = "dap"
     cells: int = 0
     tiers: tuple[Tier, ...] = ()
+    step: float | None = None
+    """The distance between neighbouring values, if values are low, low + step, …, high alone."""
 
     def __post_init__(self) -> None:
         check_name("protocol", self.protocol, PROTOCOLS)
@@ -107,6 +110,7 @@ class Plan:
             protocol=protocol,
             cells=cells_of(keys),
             tiers=tiers_of(keys.get("tiers", ()), protocol),
+            step=number(keys, "step") if "step" in keys else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +122,7 @@ class Plan:
             "min_epsilon": self.min_epsilon,
             "low": self.low,
             "high": self.high,
+            "step": self.step,
             "categories": list(self.categories) if self.categories else None,
             "cells": None if self.categories else self.cells,
             "groups": [asdict(group) for group in self.groups],
@@ -239,14 +244,43 @@ class Plan:
             return 0.0, float(self.cells - 1)
         return self.low, self.high
 
+    @cached_property
+    def steps(self) -> int | None:
+        """How many steps lead from low to high; None where values may lie anywhere between.
+
+        >>> Plan.new(low=1, high=5, step=1).steps
+        4
+        """
+        if self.step is None:
+            return None
+        return step_count(*self.bounds, self.step)
+
     def normalise(self, values: FloatArray) -> FloatArray:
         """Natural units to the mechanism's input domain; categories are numbers already."""
         if self.categories is not None:
             return np.asarray(values, dtype=np.float64)
-        (low, high), mechanism = self.bounds, self.group_mechanisms[0]
+        return self._inputs_at(self.shares_of_range(values))
+
+    def inputs_of(self, values: FloatArray) -> FloatArray:
+        """Users' values, normalised; with a step, each counts as the nearest that users can have.
+
+        >>> Plan.new(low=1, high=5, step=1).inputs_of(np.array([1.0, 3.2, 9.0])).tolist()
+        [-1.0, 0.0, 1.0]
+        """
+        if self.steps is None:
+            return self.normalise(values)
+        return self._inputs_at(nearest_shares(self.shares_of_range(values), self.steps))
+
+    def shares_of_range(self, values: FloatArray) -> FloatArray:
+        """Where numbers lie between low (0) and high (1); those beyond are at the nearest end."""
+        low, high = self.bounds
         share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
+        return np.clip(share, 0.0, 1.0)
+
+    def _inputs_at(self, shares: FloatArray) -> FloatArray:
+        mechanism = self.group_mechanisms[0]
         width = mechanism.input_high - mechanism.input_low
-        return np.asarray(mechanism.input_low + np.clip(share, 0.0, 1.0) * width)
+        return np.asarray(mechanism.input_low + shares * width)
 
     def normalise_one(self, value: float) -> float:
         """One natural value in the mechanism's input domain."""
@@ -273,10 +307,13 @@ class Plan:
         elif not 0 < self.high - self.low < math.inf:
             rule = "must be below high, by a finite difference"
             raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
+        _ = self.steps
 
     def _check_categories(self) -> None:
         if self.low is not None or self.high is not None:
             raise InvalidParameter("low and high", "do not go with categories", self.mechanism)
+        if self.step is not None:
+            raise InvalidParameter("step", "does not go with categories", self.step)
         if self.categories is None:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:

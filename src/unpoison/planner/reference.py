@@ -56,15 +56,22 @@ class Reference:
     users: int
 
     def population(self, plan: Plan) -> Population:
-        """The users as distinct values with counts."""
+        """The users as distinct values with counts; with a step, on values that users can have.
+
+        >>> plan = Plan.new(epsilon=1.0, low=1, high=5, step=1)
+        >>> Reference("uniform", 1000).population(plan).values.tolist()
+        [1.0, 2.0, 3.0, 4.0, 5.0]
+        """
         names = plan.categories
-        cells = DISTINCT_VALUES if names is None else len(names)
+        cells = _distinct_values(plan) if names is None else len(names)
         cumulative = beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
         numbers = np.diff(np.rint(cumulative * self.users)).astype(np.int64)
         if names is not None:
             return Population(np.array(names), numbers)
         (low, high), middles = plan.bounds, (np.arange(cells) + 0.5) / cells
-        return Population(low + (high - low) * middles, numbers)
+        # A lattice has a value at either end of the range.
+        places = middles if plan.steps is None else np.rint(middles * plan.steps) / plan.steps
+        return Population(low + (high - low) * places, numbers)
 
     def truth(self, plan: Plan) -> GroundTruth:
         """The ground truth if all of them are honest."""
@@ -72,7 +79,7 @@ class Reference:
         if plan.categorical:
             inputs = np.arange(len(population.numbers), dtype=float)
         else:
-            inputs = plan.normalise(population.values)
+            inputs = plan.inputs_of(population.values)
         return GroundTruth(plan, HonestInputs(inputs, population.numbers))
 
     def unprotected_error(self, plan: Plan) -> float:
@@ -91,9 +98,14 @@ class Reference:
         return bound(single, inputs.values, np.array([float(self.users)]), None, inputs.numbers)
 
 
+def _distinct_values(plan: Plan) -> int:
+    """How many distinct numbers reference users have: not more than a step allows."""
+    return DISTINCT_VALUES if plan.steps is None else min(DISTINCT_VALUES, plan.steps + 1)
+
+
 def _single_group(plan: Plan) -> Plan:
     """A plan of one group with all of ε."""
     keys = {"epsilon": plan.epsilon, "min_epsilon": plan.epsilon}
     if plan.categories is not None:
         return Plan.new(plan.mechanism, **keys, categories=list(plan.categories))
-    return Plan.new("piecewise", **keys, low=plan.low, high=plan.high)
+    return Plan.new("piecewise", **keys, low=plan.low, high=plan.high, step=plan.step)

@@ -65,7 +65,7 @@ class Reporter:
 
     def report(self, values: Any, budgets: Any = None) -> Reports:
         """Reports of the next users, each with a personal budget where there are tiers."""
-        inputs = self.plan.normalise(checked_values(self.plan, values))
+        inputs = self.plan.inputs_of(checked_values(self.plan, values))
         assigned = self._assign(tiers_of(self.plan, len(inputs), budgets))
         groups = self._groups_of_user[assigned]
         users = np.repeat(np.arange(len(inputs)), groups.shape[1])

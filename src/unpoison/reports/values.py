@@ -9,6 +9,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter, InvalidValue
 from unpoison.plan import Plan
+from unpoison.plan.lattice import between_values
 from unpoison.types import FloatArray, IntArray
 
 ARROW_ROWS = 2**13
@@ -54,6 +55,10 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
     Traceback (most recent call last):
         ...
     unpoison.errors.InvalidValue: row 2: values must be numbers in [0, 9]; received not a number
+    >>> checked_values(Plan.new(epsilon=0.25, low=1, high=5, step=1), [4, 4.5])
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidValue: row 2: values must be 1 and whole steps of 1 up to 5; received ...
     """
     if plan.categories is not None:
         return _category_numbers(plan.categories, values)
@@ -69,7 +74,19 @@ def checked_values(plan: Plan, values: Any) -> FloatArray:
         row = int(outside.argmax())
         rule = f"must be numbers in [{low:g}, {high:g}]"
         raise InvalidValue(f"values {rule}", fault_kind(numbers[row], low), row + 1)
+    _check_steps(plan, numbers)
     return numbers
+
+
+def _check_steps(plan: Plan, numbers: FloatArray) -> None:
+    """Refuse numbers between two values of a plan with a step."""
+    if plan.steps is None:
+        return
+    between = between_values(plan.shares_of_range(numbers), plan.steps)
+    if between.any():
+        low, high = plan.bounds
+        rule = f"values must be {low:g} and whole steps of {plan.step:g} up to {high:g}"
+        raise InvalidValue(rule, "a number between two steps", int(between.argmax()) + 1)
 
 
 def fault_kind(value: float, low: float) -> str:

@@ -35,8 +35,8 @@ def draw_collection(
 
     It is distributed as if every report were drawn, but for two things: the sum of a group's
     reports is that of the middles of their cells, and numbers that `Population.of` had to put into
-    buckets are the buckets' means (the truth is about these, too). Reports of `broken_clients` are
-    drawn one by one.
+    buckets are the buckets' means, or the nearest values of a plan with a step (the truth is about
+    these, too). Reports of `broken_clients` are drawn one by one.
 
     >>> from unpoison.attacks import parse_attack
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -47,7 +47,7 @@ def draw_collection(
     """
     if plan.protocol != "dap" or plan.tiers:
         raise InvalidParameter("population", "must be of a dap plan without tiers", plan.protocol)
-    inputs = plan.normalise(checked_values(plan, population.values))
+    inputs = _inputs(plan, population)
     users = population.users
     attackers = round(byzantine_fraction * users) if attack.active else 0
     honest = population.numbers - _draw_from_urn(population.numbers, attackers, rng)
@@ -98,6 +98,13 @@ def _numbers_in_groups(
     sizes = group_sizes(plan.groups, users)
     attackers_in_group = _draw_from_urn(sizes, attackers, rng)
     return sizes - attackers_in_group, attackers_in_group
+
+
+def _inputs(plan: Plan, population: Population) -> FloatArray:
+    """The normalised values; the means of buckets may lie between two values of a lattice."""
+    if population.bucketed:
+        return plan.inputs_of(population.values)
+    return plan.inputs_of(checked_values(plan, population.values))
 
 
 def _draw_from_urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class Population:
 
     values: NDArray[Any]
     numbers: IntArray
+    bucketed: bool = False
+    """Whether values are means of buckets, which need not be values that a user could have."""
 
     def __post_init__(self) -> None:
         if self.values.shape != self.numbers.shape or self.values.ndim != 1:
@@ -56,7 +58,7 @@ class Population:
         filled = numbers > 0
         # Rounding may carry a mean of equal values just out of their range.
         means = np.clip(sums[filled] / numbers[filled], low, high)
-        return cls(means, numbers[filled])
+        return cls(means, numbers[filled], bucketed=True)
 
     @property
     def users(self) -> int:
@@ -66,4 +68,4 @@ class Population:
     def resampled(self, users: int, rng: np.random.Generator) -> Population:
         """`users` users, each drawn from this population with replacement."""
         drawn = rng.multinomial(users, self.numbers / self.numbers.sum())
-        return Population(self.values, drawn)
+        return replace(self, numbers=drawn)

@@ -67,7 +67,7 @@ class SimulatedUsers:
     ) -> SimulatedUsers:
         """Choose at random who attacks and who is in which group."""
         attack = parse_attack(attack)
-        inputs = plan.normalise(checked_values(plan, values))
+        inputs = plan.inputs_of(checked_values(plan, values))
         if len(inputs) < len(plan.all_groups):
             raise InvalidParameter("values", "must be at least one a group", len(inputs))
         streams = rng.spawn(len(plan.all_groups) + 2)

@@ -33,6 +33,7 @@ BUDGETS = (0.0001, 0.0625, 0.1, 0.333333333333333, 1.0, 1.5, 2.0, 8.0, 16.0)
 CELLS = (4096, 64, 7, 2)
 CATEGORIES = (2, 3, 10, 1000)
 RANGES = ((0.0, 1.0), (0.0, 86400.0), (-1e-3, 7.5), (-273.15, 1e21))
+STEPPED = ((0.0, 1.0, 0.1), (1.0, 5.0, 1.0), (-273.15, 26.85, 0.25))
 LARGEST = ("piecewise-integer", 12.0, 2**20)
 REFUSED = (("piecewise-integer", 13.0, 2**20), ("piecewise-integer", 16.0, 2**20))
 
@@ -46,7 +47,7 @@ def category_names(count: int) -> list[str]:
 
 def plan_of(case: Case) -> Plan:
     """The plan of a case: one group that reports once."""
-    domain: dict[str, Any] = {"low": case.get("low"), "high": case.get("high")}
+    domain: dict[str, Any] = {key: case.get(key) for key in ("low", "high", "step")}
     if case["mechanism"] == CATEGORICAL:
         domain = {"categories": category_names(case["cells"])}
     epsilon = case["epsilon"]
@@ -65,7 +66,7 @@ def fixed_offset(plan: Plan, value: float | str) -> int:
     """The window's offset for a value in natural units, with 32 fractional bits."""
     mechanism = plan.group_mechanisms[0]
     if isinstance(mechanism, IntegerWindowMechanism):
-        return int(mechanism.fixed_offsets(plan.normalise(np.array([value])))[0])
+        return int(mechanism.fixed_offsets(plan.inputs_of(np.array([value])))[0])
     return (plan.categories or ()).index(str(value)) * FRACTION
 
 
@@ -95,7 +96,9 @@ def _values(case: Case, rng: random.Random) -> Iterator[float | str]:
     width = high - low
     yield from (low, high, low - width / 3, high + 1e-9 * width, low + width / 2)
     yield low + rng.random() * width
-    if (low, high) == (0.0, 1.0):
+    if step := case.get("step"):
+        yield from (low + step, low + 1.4 * step, low + 1.5 * step, low + 2.5 * step, high - step)
+    elif (low, high) == (0.0, 1.0):
         yield from _halves(window_of(plan_of(case)).offsets - 1)
 
 
@@ -144,6 +147,9 @@ def _mechanisms() -> Iterator[Case]:
         for cells in CATEGORIES:
             yield _case(CATEGORICAL, epsilon, cells)
     yield {**_case(*LARGEST), "low": 0.0, "high": 1.0}
+    for low, high, step in STEPPED:
+        for name in NUMERICAL:
+            yield {**_case(name, 1.0, 4096), "low": low, "high": high, "step": step}
 
 
 def _case(mechanism: str, epsilon: float, cells: int) -> Case:

@@ -22,7 +22,10 @@ const MIN_EPSILON = 1e-4;
 const MAX_EPSILON = 16;
 const MAX_CELLS = 2 ** 20;
 const MAX_GROUPS = 64;
+const MAX_STEPS = 2 ** 32;
 const MAX_TICKET_LENGTH = 4096;
+// How far steps may be from a whole number, as a fraction: decimals such as 0.1 are rounded.
+const WHOLE_STEPS = 1e-9;
 const LEDGER = "unpoison-ledger";
 // Of the ledger's JSON; another version is refused, because it might hide what was spent.
 const LEDGER_VERSION = 1;
@@ -147,9 +150,18 @@ function windowCells(kind, epsilon, cells) {
   return Math.min(Math.max(1, roundHalfEven((cells * width) / span)), cells - 1);
 }
 
+/** How many steps lead from low to high; null if that is not a whole number, or more than 2^32. */
+function stepCount(low, high, step) {
+  const ratio = (high - low) / step;
+  const steps = roundHalfEven(ratio);
+  const whole = Math.abs(ratio - steps) <= WHOLE_STEPS * steps;
+  const positive = Number.isFinite(step) && step > 0;
+  return positive && steps >= 1 && steps <= MAX_STEPS && whole ? steps : null;
+}
+
 /** The mechanism of one group of a plan; groups are counted from 0, tier after tier. */
 export function makeMechanism(plan, group) {
-  const { low, high, categories } = plan;
+  const { low, high, step, categories } = plan;
   const kind = MECHANISMS.get(plan.mechanism);
   const { epsilon } = groupsOf(plan)[group];
   const cells = kind.categorical ? categories.length : plan.cells;
@@ -157,14 +169,17 @@ export function makeMechanism(plan, group) {
   const weight = insideWeight(epsilon);
   const total = BigInt(window) * weight + BigInt(cells - window) * OUTSIDE_WEIGHT;
   demand(total < TOTAL_LIMIT, "plan-refused", "the plan's total weight must be under 2^53");
-  return { ...kind, low, high, categories, cells, window, insideWeight: weight, total };
+  const steps = step === undefined ? null : stepCount(low, high, step);
+  return { ...kind, low, high, steps, categories, cells, window, insideWeight: weight, total };
 }
 
 /** The window's offset for a value, with 32 fractional bits. */
 export function fixedOffset(mechanism, value) {
-  const { categorical, categories, inputLow, inputWidth, low, high, cells, window } = mechanism;
+  const { categorical, categories, inputLow, inputWidth, low, high, steps, cells, window } =
+    mechanism;
   if (categorical) return BigInt(categories.indexOf(value)) << FRACTION_BITS;
-  const share = Math.min(Math.max((value - low) / (high - low), 0), 1);
+  const anywhere = Math.min(Math.max((value - low) / (high - low), 0), 1);
+  const share = steps === null ? anywhere : roundHalfEven(anywhere * steps) / steps;
   // Normalised and back, as Python does: the rounding of both steps decides some cells.
   const input = inputLow + share * inputWidth;
   const position = (input - inputLow) / inputWidth;
@@ -203,9 +218,9 @@ function newSecret() {
 
 function checkPolicy(policy) {
   const hold = (holds, message) => demand(holds, "invalid-policy", message);
-  const allowed = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "categories"];
+  const allowed = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "step", "categories"];
   hold(hasOnly(policy, ...allowed), `policy must be an object with keys of ${allowed.join(", ")}`);
-  const { maxEpsilon = 1, lifetimeEpsilon = 8, low, high, categories } = policy;
+  const { maxEpsilon = 1, lifetimeEpsilon = 8, low, high, step, categories } = policy;
   const budgets = [maxEpsilon, lifetimeEpsilon];
   hold(budgets.every((budget) => Number.isFinite(budget) && budget > 0), "budgets must be above 0");
   const range = [low, high].every(Number.isFinite) && categories === undefined;
@@ -214,10 +229,12 @@ function checkPolicy(policy) {
   const repeated = names && new Set(categories).size < categories.length;
   hold(range || (categories.every(isName) && !repeated), "categories must be different names");
   hold(names || (high > low && high - low < Infinity), "low must be below high");
-  return { maxEpsilon, lifetimeEpsilon, low, high, categories };
+  const stepped = step === undefined || (range && stepCount(low, high, step) !== null);
+  hold(stepped, "step must divide high - low into whole steps");
+  return { maxEpsilon, lifetimeEpsilon, low, high, step, categories };
 }
 
-/** A number outside the range passes and is clamped: a refusal would tell something about it. */
+/** A number outside the range, or between steps, passes: a refusal would tell something about it. */
 function checkValue(value, { categories }) {
   const rule = categories ? "one of the categories" : "a finite number";
   const holds = categories ? categories.includes(value) : Number.isFinite(value);
@@ -271,11 +288,12 @@ function checkTier({ epsilon, groups }, protocol) {
   holdPlan(within, "the plan's groups spend more than its epsilon");
 }
 
-function checkDomain(plan, { low, high, categories }) {
+function checkDomain(plan, { low, high, step, categories }) {
   const { categories: names, cells = names?.length } = plan;
   const same = JSON.stringify(names) === JSON.stringify(categories);
   holdPlan(same, "the plan's categories are not the policy's");
   holdPlan(plan.low === low && plan.high === high, "the plan's range is not the policy's");
+  holdPlan(plan.step === step, "the plan's step is not the policy's");
   const { categorical } = MECHANISMS.get(plan.mechanism);
   holdPlan(Boolean(categorical) === Boolean(names), "the plan's mechanism is for another domain");
   const inBounds = Number.isSafeInteger(cells) && cells >= 2 && cells <= MAX_CELLS;
@@ -284,7 +302,7 @@ function checkDomain(plan, { low, high, categories }) {
 }
 
 function checkPlan(plan, policy) {
-  const planKeys = ["mechanism", "protocol", "low", "high", "categories", "cells", "tiers"];
+  const planKeys = ["mechanism", "protocol", "low", "high", "step", "categories", "cells", "tiers"];
   const tierKeys = ["epsilon", "min_epsilon", "groups"];
   holdPlan(hasOnly(plan, ...planKeys, ...tierKeys), "the plan has unknown keys");
   holdPlan(MECHANISMS.has(plan.mechanism), "the plan's mechanism is not one for devices");

@@ -89,7 +89,14 @@ function plan() {
     ...budgets,
     low: number(field("low").value, "low"),
     high: number(field("high").value, "high"),
+    ...step(),
   };
+}
+
+/** The key of the step, where there is one. */
+function step() {
+  const text = field("step").value;
+  return text.trim() ? { step: number(text, "step") } : {};
 }
 
 function categories() {

@@ -63,10 +63,7 @@ function offerForm() {
   show(byId("report-invite-field"), campaign.access === "invite");
   if (plan.categories) offerCategories(plan.categories);
   else
-    setText(
-      byId("report-range"),
-      `A number from ${exact(plan.low)} to ${exact(plan.high)}; one outside counts as the nearest end.`,
-    );
+    setText(byId("report-range"), rangeWords(plan));
   setText(
     byId("report-epsilon-help"),
     `This campaign asks for ε = ${epsilon(plan.epsilon)}${smallerTiers(plan)}. Smaller is more private. Over all campaigns this browser gives at most 8.`,
@@ -76,6 +73,12 @@ function offerForm() {
   form.addEventListener("submit", submit);
   preview();
   show(byId("report"), true);
+}
+
+function rangeWords({ low, high, step }) {
+  const range = `A number from ${exact(low)} to ${exact(high)}`;
+  if (step === undefined) return `${range}; one outside counts as the nearest end.`;
+  return `${range} in steps of ${exact(step)}; any other counts as the nearest of these.`;
 }
 
 const smallerTiers = ({ tiers = [] }) =>
@@ -103,7 +106,7 @@ async function send() {
   const maxEpsilon = number(byId("report-epsilon").value, "epsilon");
   const domain = plan.categories
     ? { categories: plan.categories }
-    : { low: plan.low, high: plan.high };
+    : { low: plan.low, high: plan.high, step: plan.step };
   const entered = { value: value(plan), invite: invite() };
   if (!chosenTier(plan, maxEpsilon))
     throw new FieldError(

@@ -48,7 +48,8 @@ export function closingWord({ state, closes_at: closes }) {
 /** What a device may report: a range, or how many categories. */
 function domain(plan) {
   if (plan.categories) return plural(plan.categories.length, "category").replace("ys", "ies");
-  return `${exact(plan.low)} to ${exact(plan.high)}`;
+  const steps = plan.step === undefined ? "" : ` in steps of ${exact(plan.step)}`;
+  return `${exact(plan.low)} to ${exact(plan.high)}${steps}`;
 }
 
 const groupWord = ({ epsilon: budget, reports }) =>
