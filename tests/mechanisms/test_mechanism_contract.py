@@ -72,6 +72,19 @@ def words_with_extremes(count: int, seed: int) -> Words:
     return words
 
 
+@pytest.mark.parametrize("name", NUMERICAL)
+@some_budgets
+def test_probabilities_are_linear_between_kinks(name: str, epsilon: float) -> None:
+    mechanism = make(name, epsilon)
+    edges = mechanism.grid()[:: mechanism.cells // 16]
+    kinks = mechanism.kinks(edges)
+    assert (kinks[0], kinks[-1]) == (mechanism.input_low, mechanism.input_high)
+    assert np.all(np.diff(kinks) > 0)
+    at_kinks = mechanism.cell_probabilities(kinks, edges)
+    between = mechanism.cell_probabilities(kinks[:-1] + 0.3 * np.diff(kinks), edges)
+    assert between == pytest.approx(0.7 * at_kinks[:-1] + 0.3 * at_kinks[1:], abs=1e-9)
+
+
 @every_mechanism
 def test_devices_use_it_or_its_twin(name: str) -> None:
     """A mechanism is exact enough for devices, or names one with the same inputs that is."""

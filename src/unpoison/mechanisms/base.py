@@ -21,6 +21,8 @@ DEFAULT_CELLS = 2**14
 """Finer than √N buckets of 2·10^8 reports, so snapping bucket edges to cells costs nothing."""
 MAX_CELLS = 2**20
 """Counts of ten groups then take 80 MB."""
+KINKS_OF_A_BUCKET = 16
+"""Inputs for each output bucket between which an unknown mechanism is taken to be linear."""
 PERTURB_BLOCK = 2**15
 """Values a block: three arrays of it (768 KiB) stay in the second-level cache."""
 
@@ -110,6 +112,15 @@ class Mechanism(ABC):
     @abstractmethod
     def cell_probabilities(self, values: FloatArray, output_edges: FloatArray) -> FloatArray:
         """Probability of each output bucket for single inputs: one row a value."""
+
+    def kinks(self, output_edges: FloatArray) -> FloatArray:
+        """Inputs between which the probability of every output bucket is linear in the input.
+
+        They include both ends. Whatever inputs users have, reports are distributed as if all users
+        had some of these. Of a mechanism that does not know them, so many that it is nearly so.
+        """
+        inputs = KINKS_OF_A_BUCKET * (len(output_edges) - 1) + 1
+        return np.linspace(self.input_low, self.input_high, inputs)
 
     @abstractmethod
     def draw_counts(

@@ -106,6 +106,19 @@ class WindowMechanism(Mechanism):
         )
         return result
 
+    def kinks(self, output_edges: FloatArray) -> FloatArray:
+        """Where either end of the window meets the edge of an output bucket, and both ends.
+
+        >>> from unpoison.mechanisms import make
+        >>> sw = make("square-wave", 1.0, cells=2)
+        >>> sw.kinks(sw.grid()).round(3).tolist()
+        [0.0, 0.244, 0.756, 1.0]
+        """
+        starts = np.concatenate([output_edges, output_edges - self.width]) - self.output_low
+        shares = starts / (self.output_high - self.output_low - self.width)
+        within = np.concatenate([[0.0], shares[(shares > 0) & (shares < 1)], [1.0]])
+        return self.input_low + np.unique(within) * (self.input_high - self.input_low)
+
     def draw_counts(
         self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
     ) -> IntArray:

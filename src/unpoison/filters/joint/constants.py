@@ -56,9 +56,9 @@ the fewer buckets there are: 64 gave a better γ̂ than the paper's √N."""
 FEWEST_BUCKETS: JudgedCount = 8
 """Buckets of a group, at least. Applies only where the smallest group has under 64 reports."""
 
-END_WIDTH: SolverNumber = 1e-6
-"""Width of the two end values, as a fraction of the input range. Stands for a point mass; it must
-be positive, since a transition averages over an input bucket."""
+MOST_LATTICE_VALUES: Work = 128
+"""Values of a plan with a step, at most, that each have an entry of the honest histogram; of more,
+buckets are used. Percentages, 0 to 100, have one each."""
 
 # Interior-point method (`point.py`, `solver.py`)
 
@@ -166,24 +166,22 @@ WIDENINGS: Annotated[tuple[int, int, int], Origin.JUDGEMENT] = (1, 2, 4)
 """Buckets by which the chosen support is widened for the interval: poison may end within a bucket,
 or fade below the noise. Up to a sixteenth of the report domain."""
 
-# Values that many users share (`point_values.py`)
-
-FINE_BUCKETS: JudgedCount = 1024
-"""Candidate values across the input range."""
+# Values that many users share (`point_values.py`, `honest_mixture.py`)
 
 MOST_VALUE_ROUNDS: Work = 4
-"""Rounds in which values are added, at most."""
-
-VALUES_AT_ONCE: Work = 8
-"""Values added in one round, at most."""
-
-VALUE_GAIN: Judgement = 1.0
-"""Slope of the log-likelihood, per unit of honest share moved to a value, above which the value is
-tried."""
+"""Rounds in which values are sought anew with the poison that fits the last ones, at most."""
 
 HELD_SHARE: SolverNumber = 1e-6
-"""Share of users under which an added value is dropped again: the barrier leaves every value a
-little."""
+"""Share of users under which a value is not added: fewer than one user of a million."""
+
+MOST_MIXTURE_STEPS: Work = 8
+"""Steps of scoring for a histogram over many values, at most. Two to four are usual."""
+
+MIXTURE_GAIN: SolverNumber = 0.1
+"""Fall of the deviance in a step under which that histogram has converged."""
+
+MIXTURE_RIDGE: SolverNumber = 1e-10
+"""Added to the diagonal, in units of it, where values are left out of that histogram on trial."""
 
 # Intervals (`intervals.py`, `noise.py`)
 

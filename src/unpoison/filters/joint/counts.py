@@ -14,6 +14,7 @@ from unpoison.errors import NotEnoughData
 from unpoison.filters.buckets import MIN_REPORTS, Buckets
 from unpoison.filters.joint import constants
 from unpoison.mechanisms import Mechanism
+from unpoison.plan import Plan
 from unpoison.summary import Summary
 from unpoison.types import BoolArray, FloatArray, IntArray
 
@@ -24,7 +25,8 @@ class JointCounts:
 
     Bucket i lies at the same relative position of every group's report domain. Groups are drawn at
     random, so all share one honest histogram x; `transitions[t] @ x` is what honest users of group
-    t report. Of numbers, either end of the range is an input value by itself, after the buckets.
+    t report. Of numbers, either end of the range is an input value by itself, after the buckets. If
+    the plan has a step, x has one entry for each value that users can have, unless these are many.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
@@ -32,6 +34,10 @@ class JointCounts:
     >>> counts = JointCounts.of(run.summary, range(5))
     >>> counts.counts.shape, counts.transitions.shape, float(counts.reports[0])
     ((5, 63), (5, 63, 65), 4000.0)
+    >>> plan = Plan.new(epsilon=1.0, low=1, high=5, step=1)
+    >>> run = simulate(plan, np.full(20_000, 4), rng=np.random.default_rng(1))
+    >>> JointCounts.of(run.summary, range(5)).values.tolist()
+    [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
 
     groups: tuple[int, ...]
@@ -47,6 +53,8 @@ class JointCounts:
     """n_t: the users of each group."""
     reports_per_user: IntArray
     """The reports that one user of each group sends."""
+    bucket_inputs: int
+    """How many entries of x, from the first, are buckets; all others are single values."""
 
     @classmethod
     def of(cls, summary: Summary, groups: Sequence[int]) -> JointCounts:
@@ -72,25 +80,49 @@ class JointCounts:
             reports_per_user=np.array(
                 [summary.plan.all_groups[group].reports for group in present]
             ),
+            bucket_inputs=buckets[0].inputs,
         )
-        if buckets[0].mechanism.categorical:
-            return counts
-        transitions, values = counts.transitions_between(buckets[0].input_edges[[0, -1]])
-        return counts.with_inputs(transitions[:, :, [0, -1]], values[[0, -1]])
+        return counts._with_single_values(summary.plan)
 
-    def transitions_between(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Transitions from other input buckets, and their values; either end is a narrow bucket.
+    def _with_single_values(self, plan: Plan) -> JointCounts:
+        """With categories, or the few values of a plan with a step, for buckets; or with ends."""
+        mechanism = self.buckets[0].mechanism
+        if mechanism.categorical:
+            return replace(self, bucket_inputs=0)
+        if plan.steps is not None and plan.steps < constants.MOST_LATTICE_VALUES:
+            values = np.linspace(mechanism.input_low, mechanism.input_high, plan.steps + 1)
+            transitions = self.transitions_from(values)
+            return replace(self, transitions=transitions, values=values, bucket_inputs=0)
+        return self.with_inputs(self.transitions_from(self._ends), self._ends)
 
-        Values beyond a range are moved to its end, so many users may have exactly that value.
-        """
-        end_width = (edges[-1] - edges[0]) * constants.END_WIDTH
-        inner = [[edges[0] + end_width], edges[1:-1], [edges[-1] - end_width]]
-        all_edges = np.concatenate([edges[:1], *inner, edges[-1:]])
-        transitions = [
-            of_group.mechanism.transition(all_edges, of_group.output_edges).dense()
+    @property
+    def _ends(self) -> FloatArray:
+        """The two ends of the range, where values beyond it are moved."""
+        mechanism = self.buckets[0].mechanism
+        return np.array([mechanism.input_low, mechanism.input_high])
+
+    def transitions_from(self, values: FloatArray) -> FloatArray:
+        """Transitions from single values, by group, output bucket and value: exact, no average."""
+        by_group = [
+            of_group.mechanism.cell_probabilities(values, of_group.output_edges).T
             for of_group in self.buckets
         ]
-        return np.stack(transitions), (all_edges[1:] + all_edges[:-1]) / 2
+        return np.stack(by_group)
+
+    def extreme_values(self) -> FloatArray:
+        """Values such that reports of any honest users look like those of users of these alone.
+
+        Between neighbours all transitions are linear, so that a user there looks like a mixture of
+        the two.
+        """
+        kinks = [of_group.mechanism.kinks(of_group.output_edges) for of_group in self.buckets]
+        values: FloatArray = np.unique(np.concatenate(kinks))
+        return values
+
+    @property
+    def has_point_values(self) -> bool:
+        """Whether single values were added to buckets and ends."""
+        return self.bucket_inputs > 0 and self.inputs > self.bucket_inputs + len(self._ends)
 
     @cached_property
     def reports(self) -> FloatArray:

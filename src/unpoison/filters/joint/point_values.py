@@ -3,8 +3,8 @@
 docs/method.md, Values that many users share.
 
 Many users may hold one and the same value, which no histogram of wide buckets can express. Counts
-then fit badly though nobody attacks. A value is added where moving users to it would raise the
-log-likelihood: at a maximum no value that x already has does that, but a value between may.
+then fit badly though nobody attacks. The most likely honest histogram over all values has few of
+them, and these are added.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import numpy as np
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.fitting import Fit, fit
+from unpoison.filters.joint.fitting import fit
+from unpoison.filters.joint.honest_mixture import most_likely_mixture
 from unpoison.filters.joint.model import PoisonModel
-from unpoison.types import FloatArray, IntArray
+from unpoison.types import FloatArray
 
 
 def with_point_values(counts: JointCounts, models: Sequence[PoisonModel]) -> JointCounts:
-    """The counts with the values added that one of the models asks for; categories have none.
+    """The counts with the values added that one of the models asks for.
+
+    Categories have none, nor do plans whose values all have an entry of x.
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=4.0, low=0, high=1), np.full(200_000, 0.37)
@@ -34,44 +37,28 @@ def with_point_values(counts: JointCounts, models: Sequence[PoisonModel]) -> Joi
     >>> finer.inputs > counts.inputs
     True
     """
-    mechanism = counts.buckets[0].mechanism
-    if mechanism.categorical:
+    if not counts.bucket_inputs:
         return counts
-    edges = np.linspace(mechanism.input_low, mechanism.input_high, constants.FINE_BUCKETS + 1)
-    transitions, values = counts.transitions_between(edges)
+    values = counts.extreme_values()
+    transitions = counts.transitions_from(values)
     for model in models:
-        counts = _with_values_for(counts, model, transitions, values)
+        counts = _with_values_for(counts, model, values, transitions)
     return counts
 
 
 def _with_values_for(
-    counts: JointCounts, model: PoisonModel, transitions: FloatArray, values: FloatArray
+    counts: JointCounts, model: PoisonModel, values: FloatArray, transitions: FloatArray
 ) -> JointCounts:
-    """Add peaks of the slope in rounds while that pays by BIC; keep the values that users hold."""
+    """Add the values of the best honest histogram while that pays by BIC.
+
+    In rounds, since the poison changes with the values.
+    """
     extended, best = counts, fit(counts, model)
     for _ in range(constants.MOST_VALUE_ROUNDS):
-        peaks = _slope_peaks(extended, best, transitions)
-        if not len(peaks):
+        mixture = most_likely_mixture(extended, best, transitions)
+        if mixture is None or best.deviance - mixture.deviance < counts.bic_penalty:
             break
-        finer = extended.with_inputs(transitions[:, :, peaks], values[peaks])
-        finer_fit = fit(finer, model)
-        if best.deviance - finer_fit.deviance < counts.bic_penalty:
-            break
-        extended, best = finer, finer_fit
-    added = best.honest[counts.inputs :]
-    held = np.flatnonzero(added > constants.HELD_SHARE) + counts.inputs
-    if not len(held):
-        return counts
-    return counts.with_inputs(extended.transitions[:, :, held], extended.values[held])
-
-
-def _slope_peaks(counts: JointCounts, best: Fit, transitions: FloatArray) -> IntArray:
-    """Candidate values at which the slope of the log-likelihood peaks, the steepest first."""
-    pull = (1 - best.attacker_shares)[:, None] * counts.counts / best.expected
-    slope = np.einsum("ti,tik->k", pull, transitions)
-    present = float(best.honest @ np.einsum("ti,tik->k", pull, counts.transitions))
-    gain = slope - present
-    padded = np.concatenate([[-np.inf], gain, [-np.inf]])
-    is_peak = (gain >= padded[:-2]) & (gain >= padded[2:]) & (gain > constants.VALUE_GAIN)
-    peaks = np.flatnonzero(is_peak)
-    return peaks[np.argsort(-gain[peaks])][: constants.VALUES_AT_ONCE]
+        held = np.flatnonzero(mixture.honest > constants.HELD_SHARE)
+        extended = counts.with_inputs(transitions[:, :, held], values[held])
+        best = fit(extended, model)
+    return extended
