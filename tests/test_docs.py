@@ -51,7 +51,7 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
-BY_NAME = ("frequencies", "quantiles", "low", "high")
+BY_NAME = ("frequencies", "quantiles", "quantile_intervals", "low", "high")
 """Fields whose own keys are names that users gave, or numbers."""
 ROOMS = "|".join(room.name for room in pkgutil.iter_modules(unpoison.__path__) if room.ispkg)
 CODE_NAME = re.compile(rf"`((?:{ROOMS})\.[\w.]+)`")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,11 @@ def test_the_whole_path_of_a_distribution(unpoison: Command, mechanism: str) -> 
     assert (distribution["edges"][0], distribution["edges"][-1]) == (0, 24)
     assert distribution["mean"] == pytest.approx(24 * 2 / 7, abs=3)
     text = unpoison.done(*command).out
-    assert f"quantiles 5% {distribution['quantiles']['0.05']:.3f}" in text
+    low, high = distribution["quantile_intervals"]["0.05"]
+    quantile = f"quantiles  5% {distribution['quantiles']['0.05']:.3f}"
+    assert f"{quantile}   95 %: {low:.3f} to {high:.3f}\n" in text
+    plain_text = unpoison.done(*command, "--method", "emf-star").out
+    assert re.search(r"^quantiles 5% [\d.]+, 25% [\d.]+, 50% ", plain_text, re.MULTILINE)
     assert f"deviation {math.sqrt(distribution['variance']):.3f}" in text
     assert f"{len(distribution['fractions'])} buckets" in text
     plain = unpoison.done("estimate", "today.summary", "--json").json

@@ -150,6 +150,103 @@ def test_a_distribution_survives_json(seed: int) -> None:
     assert keys["quantiles"]["0.5"] == distribution.quantile(0.5)
 
 
+# Intervals
+
+
+def banded(seed: int, room: float = 0.1) -> Distribution:
+    distribution = random_one(seed)
+    cumulative = np.array(distribution.cumulative)
+    return distribution.with_band(
+        np.maximum(cumulative - room, 0), np.minimum(cumulative + room, 1)
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_interval_of_a_quantile_is_where_the_band_has_its_share(seed: int) -> None:
+    distribution = banded(seed)
+    for share in (0.05, 0.25, 0.5, 0.75, 0.95):
+        low, high = distribution.quantile_interval(share) or (math.nan, math.nan)
+        assert low <= distribution.quantile(share) <= high
+        inside = np.linspace(low, high, 9)[1:-1]
+        outside = [low - 1e-6, high + 1e-6]
+        for at, expected in [(at, True) for at in inside] + [(at, False) for at in outside]:
+            if distribution.edges[0] <= at < distribution.edges[-1]:
+                least, most = distribution.cdf_interval(at) or (math.nan, math.nan)
+                assert (least <= share <= most) == expected
+
+
+def test_intervals_reach_the_ends_where_the_band_leaves_them_open() -> None:
+    nothing = Distribution((0.0, 1.0, 4.0), (0.5, 0.5)).with_band(np.zeros(3), np.ones(3))
+    assert nothing.quantile_interval(0.5) == (0.0, 4.0)
+    assert nothing.cdf_interval(2.0) == (0.0, 1.0)
+    assert (nothing.cdf_interval(-0.1), nothing.cdf_interval(4.0)) == ((0.0, 0.0), (1.0, 1.0))
+    assert nothing.unresolved == (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+    exact = Distribution((0.0, 1.0, 4.0), (0.5, 0.5)).with_band(
+        np.array([0, 0.5, 1]), np.array([0, 0.5, 1])
+    )
+    assert exact.quantile_interval(0.5) == (1.0, 1.0)
+    assert exact.unresolved == ()
+
+
+def test_without_a_band_there_are_no_intervals() -> None:
+    plain = random_one(1)
+    assert plain.quantile_interval(0.5) is None
+    assert plain.cdf_interval(0.0) is None
+    assert plain.unresolved is None
+    keys = plain.to_dict()
+    assert (keys["cdf_low"], keys["quantile_intervals"]) == (None, None)
+    with pytest.raises(InvalidParameter, match="share must be in"):
+        plain.quantile_interval(1.5)
+
+
+def test_a_band_is_never_beside_its_distribution() -> None:
+    distribution = random_one(2)
+    size = len(distribution.edges)
+    beside = distribution.with_band(np.full(size, 0.9), np.full(size, 0.95))
+    assert beside.cdf_low is not None
+    assert beside.cdf_high is not None
+    assert all(np.array(beside.cdf_low) <= distribution.cumulative)
+    assert all(np.array(beside.cdf_high) >= distribution.cumulative)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ((0.0, 1.0), None, "must go with cdf_high"),
+        ((0.0,), (1.0, 1.0), "cdf_low must rise"),
+        ((0.5, 0.0), (1.0, 1.0), "cdf_low must rise"),
+        ((0.0, 0.5), (0.5, 1.5), "cdf_high must rise"),
+        ((0.0, math.nan), (0.5, 1.0), "cdf_low must rise"),
+    ],
+)
+def test_what_is_no_band_is_refused(
+    low: tuple[float, ...], high: tuple[float, ...] | None, message: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        Distribution((0.0, 1.0), (1.0,), low, high)
+
+
+def test_the_band_of_a_mixture_is_that_of_its_parts_end_by_end() -> None:
+    parts, weights = [banded(1), banded(2, 0.2)], [0.25, 0.75]
+    mixed = mixture(parts, weights)
+    for at in np.linspace(mixed.edges[0], mixed.edges[-1], 9)[:-1]:
+        bands = [
+            [np.interp(at, part.edges, ends or ()) for ends in (part.cdf_low, part.cdf_high)]
+            for part in parts
+        ]
+        assert mixed.cdf_interval(float(at)) == pytest.approx(weights @ np.array(bands), abs=1e-9)
+    assert mixture([parts[0], random_one(3)], weights).cdf_low is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_band_survives_json(seed: int) -> None:
+    distribution = banded(seed)
+    keys = json.loads(json.dumps(distribution.to_dict(), allow_nan=False))
+    assert Distribution.from_dict(keys) == distribution
+    assert keys["quantile_intervals"]["0.5"] == list(distribution.quantile_interval(0.5) or ())
+    assert keys["unresolved_quantiles"] == list(distribution.unresolved or ())
+
+
 # How far two distributions are apart
 
 
@@ -400,7 +497,13 @@ def test_an_answer_with_a_distribution_survives_json(mechanism: str, method: str
     assert again == answer
     assert again.to_json() == text
     keys = json.loads(text)["distribution"]
-    assert keys.keys() == {"edges", "fractions", "mean", "variance", "quantiles", "cdf"}
+    intervals = {"cdf_low", "cdf_high", "quantile_intervals", "unresolved_quantiles"}
+    assert keys.keys() == {
+        *("edges", "fractions", "mean", "variance", "quantiles", "cdf"),
+        *intervals,
+    }
+    # Of these methods none has intervals.
+    assert {keys[name] for name in intervals} == {None}
 
 
 def test_units_do_not_matter() -> None:

@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 from unpoison import Estimate, Plan, Simulation, Summary, estimate, simulate
 from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.estimate.distribution import wasserstein
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.joint import JointCounts, PoisonModel, fit, nobody_p_value
 from unpoison.protocols import FilterOptions
@@ -108,17 +109,41 @@ def test_categories_get_frequencies_each_with_an_interval(mechanism: str) -> Non
     assert "percentage points" in answer.verdict
 
 
-def test_a_distribution_is_told_when_asked_for() -> None:
-    run = run_of("uniform:3C/4,C")
+@pytest.mark.parametrize(("attack", "nearer"), [("none", 1.4), ("uniform:3C/4,C", 5)])
+def test_a_distribution_is_told_when_asked_for(attack: str, nearer: float) -> None:
+    run = run_of(attack)
     answer = estimate(run.summary, method="joint", statistic="distribution")
     plain = estimate(run.summary, method="ostrich", statistic="distribution")
     assert answer.distribution is not None
     assert plain.distribution is not None
     assert run.honest is not None
-    assert answer.distribution.mean == pytest.approx(run.truth, abs=6)
-    assert abs(answer.distribution.mean - run.truth) < abs(plain.distribution.mean - run.truth) / 5
+    assert answer.distribution.mean == pytest.approx(answer.mean, abs=1e-3)
+    apart = wasserstein(answer.distribution, run.honest)
+    assert apart < wasserstein(plain.distribution, run.honest) / nearer
+    for share in (0.1, 0.25, 0.5, 0.75, 0.9):
+        assert covers(answer.distribution.quantile_interval(share), run.honest.quantile(share))
     assert answer_of("uniform:3C/4,C").distribution is None
     assert Estimate.from_json(answer.to_json()) == answer
+
+
+def test_quantiles_that_the_data_cannot_give_are_named() -> None:
+    few = run_of("none", users=500).summary
+    answer = estimate(few, method="joint", statistic="distribution")
+    assert answer.distribution is not None
+    assert answer.distribution.unresolved
+    assert "The data cannot give the " in answer.verdict
+    assert f"{100 * answer.distribution.unresolved[-1]:.0f} % quantile" in answer.verdict
+    assert "quantile" not in estimate(few, method="joint").verdict
+    many = estimate(run_of("none").summary, method="joint", statistic="distribution")
+    assert many.distribution is not None
+    assert 0.5 not in (many.distribution.unresolved or ())
+
+
+def test_any_distribution_is_possible_where_attackers_are_the_majority() -> None:
+    analysis = JointAnalysis(run_of("none").summary, range(3))
+    majority = replace(analysis.fit, attacker_shares=np.full(3, 0.6))
+    analysis.__dict__["choice"] = replace(analysis.choice, best=majority)
+    assert analysis.distribution().quantile_interval(0.5) == (0.0, 100.0)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:

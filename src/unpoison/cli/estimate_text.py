@@ -8,11 +8,12 @@ import typer
 
 if TYPE_CHECKING:
     from unpoison.estimate import Estimate
+    from unpoison.estimate.distribution import Distribution
     from unpoison.estimate.estimate import Byzantine
     from unpoison.plan import Plan
 
 PRINTED_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Quartiles and the ends of nine tenths of the users: one line. All nine are in --json."""
+"""Quartiles and the ends of nine tenths of the users. All nine are in --json."""
 
 
 def print_estimate(answer: Estimate, plan: Plan) -> None:
@@ -54,18 +55,33 @@ def _print_mean(answer: Estimate, plan: Plan) -> None:
         low, high = (format_value(end, plan) for end in answer.interval)
         interval = f"   95 %: {low} to {high}"
     typer.echo(f"mean      {format_value(answer.mean, plan)}{interval}   ({answer.method})")
-    distribution = answer.distribution
-    if distribution is not None:
-        quantiles = ", ".join(
-            f"{share:.0%} {format_value(distribution.quantile(share), plan)}"
-            for share in PRINTED_QUANTILES
+    if answer.distribution is not None:
+        _print_distribution(answer.distribution, plan)
+
+
+def _print_distribution(distribution: Distribution, plan: Plan) -> None:
+    """Quantiles, each on a line with its interval; on one line where the method has none."""
+    from unpoison.estimate.wording import format_value
+
+    quantiles = {share: distribution.quantile(share) for share in PRINTED_QUANTILES}
+    intervals = {share: distribution.quantile_interval(share) for share in PRINTED_QUANTILES}
+    head = "quantiles"
+    for share, interval in intervals.items():
+        if interval is not None:
+            low, high = (format_value(end, plan) for end in interval)
+            value = format_value(quantiles[share], plan)
+            typer.echo(f"{head:9} {share:>3.0%} {value}   95 %: {low} to {high}")
+            head = ""
+    if distribution.cdf_low is None:
+        listed = ", ".join(
+            f"{share:.0%} {format_value(value, plan)}" for share, value in quantiles.items()
         )
-        typer.echo(f"quantiles {quantiles}")
-        deviation = format_value(distribution.variance**0.5, plan)
-        buckets = len(distribution.fractions)
-        typer.echo(
-            f"deviation {deviation}   (quantiles and this from {buckets} buckets, all in --json)"
-        )
+        typer.echo(f"quantiles {listed}")
+    deviation = format_value(distribution.variance**0.5, plan)
+    buckets = len(distribution.fractions)
+    typer.echo(
+        f"deviation {deviation}   (quantiles and this from {buckets} buckets, all in --json)"
+    )
 
 
 def _print_frequencies(answer: Estimate) -> None:

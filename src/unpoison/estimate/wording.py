@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from unpoison.plan import Plan
 
@@ -38,6 +39,22 @@ def list_names(names: tuple[str, ...]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def unresolved_quantiles(shares: Sequence[float]) -> str:
+    """That the data cannot give these quantiles.
+
+    >>> unresolved_quantiles([0.99])
+    'The data cannot give the 99 % quantile: its interval is over a quarter of the range'
+    >>> unresolved_quantiles([0.5, 0.9]).partition(":")[0]
+    'The data cannot give the 50 % and 90 % quantiles'
+    """
+    names = [f"{share:.0%}".replace("%", " %") for share in shares]
+    if len(names) == 1:
+        named, spans = f"{names[0]} quantile", "its interval is"
+    else:
+        named, spans = f"{', '.join(names[:-1])} and {names[-1]} quantiles", "their intervals are"
+    return f"The data cannot give the {named}: {spans} over a quarter of the range"
 
 
 def format_value(value: float, plan: Plan) -> str:

@@ -12,9 +12,12 @@ from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.wording import list_names
 from unpoison.output.figure import HONEST, OBSERVED, POISON, hide_frame, new_figure
 from unpoison.simulation import Simulation
+from unpoison.types import FloatArray
 
 MOST_CATEGORY_NAMES = 40
 """More names than this under one panel would overlap."""
+NARROW = 0.9
+"""Part of the usual width under which a bucket is drawn as a part of the next one."""
 
 
 def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
@@ -22,7 +25,8 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
 
     The first panel is the group with the smallest ε, where attackers show best; the second the one
     that weighs most in the mean. A distribution or frequencies come in a panel of their own, beside
-    the truth where the `run` of a simulation gives it.
+    the truth where the `run` of a simulation gives it; a distribution with intervals in two, the
+    second with its CDF.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -33,16 +37,17 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     groups = _groups_to_draw(estimate)
     if not groups:
         raise InvalidParameter("plot", "needs a method that fits the reports", estimate.method)
-    has_answer_panel = estimate.distribution is not None or estimate.frequencies is not None
     shown = groups[:1] if estimate.frequencies is not None else groups
-    panels = len(shown) + has_answer_panel
+    panels = len(shown) + _answer_panels(estimate)
     figure, axes = new_figure(panels, width=5.2, height=3.9, across=panels)
     for axis, group in zip(axes, shown, strict=False):
         _draw_group(axis, group)
         if estimate.frequencies is not None:
             _name_categories(axis, list(estimate.frequencies))
     if estimate.distribution is not None:
-        _draw_distribution(axes[-1], estimate.distribution, run)
+        _draw_distribution(axes[len(shown)], estimate.distribution, run)
+        if estimate.distribution.cdf_low is not None:
+            _draw_cdf(axes[-1], estimate.distribution, run)
     if estimate.frequencies is not None:
         _draw_frequencies(axes[-1], estimate, run)
     for axis in axes:
@@ -50,6 +55,13 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     axes[0].legend(frameon=False, fontsize=9)
     figure.suptitle(_title(estimate, run), fontsize=11)
     return figure
+
+
+def _answer_panels(estimate: Estimate) -> int:
+    """One for frequencies or a distribution, and one more for a CDF with intervals."""
+    if estimate.distribution is None:
+        return int(estimate.frequencies is not None)
+    return 1 if estimate.distribution.cdf_low is None else 2
 
 
 def _groups_to_draw(estimate: Estimate) -> list[GroupEstimate]:
@@ -90,18 +102,56 @@ def _draw_group(axis: Any, group: GroupEstimate) -> None:
 
 
 def _draw_distribution(axis: Any, estimate: Distribution, run: Simulation | None) -> None:
-    edges, widths = np.array(estimate.edges), np.diff(estimate.edges)
+    edges = _even_edges(estimate)
+    widths = np.diff(edges)
     if run is not None and run.honest is not None:
         true = np.diff(np.interp(edges, run.honest.edges, run.honest.cumulative))
         axis.stairs(true / widths, edges, fill=True, color=OBSERVED, alpha=0.45, label="truth")
-    density = np.array(estimate.fractions) / widths
-    axis.stairs(density, edges, color=HONEST, linewidth=1.8, label="estimate")
+    shares = np.diff(np.interp(edges, estimate.edges, estimate.cumulative))
+    axis.stairs(shares / widths, edges, color=HONEST, linewidth=1.8, label="estimate")
     axis.set_title("honest users")
     axis.set_xlabel("value")
     axis.set_ylabel("density")
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)
     axis.legend(frameon=False, fontsize=9)
+
+
+def _even_edges(distribution: Distribution) -> FloatArray:
+    """Edges without the narrow buckets of single values, whose density would dwarf all others."""
+    edges = np.array(distribution.edges)
+    usual = np.median(np.diff(edges))
+    kept = [edges[0]]
+    for edge in edges[1:]:
+        if edge - kept[-1] > usual * NARROW and (
+            edge == edges[-1] or edges[-1] - edge > usual * NARROW
+        ):
+            kept.append(edge)
+    return np.array(kept)
+
+
+def _draw_cdf(axis: Any, estimate: Distribution, run: Simulation | None) -> None:
+    edges = estimate.edges
+    axis.fill_between(
+        edges,
+        estimate.cdf_low,
+        estimate.cdf_high,
+        color=HONEST,
+        alpha=0.2,
+        linewidth=0,
+        label="95 % intervals",
+    )
+    axis.plot(edges, estimate.cumulative, color=HONEST, linewidth=1.8, label="estimate")
+    if run is not None and run.honest is not None:
+        axis.plot(
+            run.honest.edges, run.honest.cumulative, "--", color="black", linewidth=1, label="truth"
+        )
+    axis.set_title("honest users up to a value")
+    axis.set_xlabel("value")
+    axis.set_ylabel("share of users")
+    axis.set_xlim(edges[0], edges[-1])
+    axis.set_ylim(0, 1)
+    axis.legend(frameon=False, fontsize=9, loc="lower right")
 
 
 def _draw_frequencies(axis: Any, estimate: Estimate, run: Simulation | None) -> None:

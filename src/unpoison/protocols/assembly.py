@@ -114,10 +114,12 @@ class Assembly:
             reports=int(self.summary.reports.sum()),
             invalid=self.summary.invalid,
             verdict=verdict,
-            distribution=self._distribution(),
+            distribution=self.distribution,
         )
 
-    def _distribution(self) -> Distribution | None:
+    @cached_property
+    def distribution(self) -> Distribution | None:
+        """The honest users' distribution over all tiers, where it was asked for."""
         if self.statistic.name != DISTRIBUTION:
             return None
         parts = [analysis.distribution() for analysis in self.analyses]

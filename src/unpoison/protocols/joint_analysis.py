@@ -12,7 +12,6 @@ import numpy as np
 from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.estimate import numbers
-from unpoison.estimate.honest_reports import distribution_of
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
 from unpoison.filters.attacker_share import MOST_ATTACKERS
@@ -25,10 +24,10 @@ from unpoison.filters.joint import (
     nobody_p_value,
 )
 from unpoison.filters.worst_case import PossibleRange, PossibleRanges
+from unpoison.protocols.joint_distribution import joint_distribution, unknown_distribution
 from unpoison.protocols.scheme_analysis import picture_of
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
-from unpoison.types import FloatArray
 
 FAR_SIDE = 0.9
 """The share of the poison that must be on one side of the middle to call it that side."""
@@ -151,18 +150,11 @@ class JointAnalysis:
         return self.intervals.attacker_share()
 
     def distribution(self) -> Distribution:
-        """By EMS from the reports that are left when the poison is taken out."""
-        groups = list(self.counts.groups)
-        honest = np.stack([self._honest_cells(index) for index in range(len(groups))])
-        return distribution_of(self.summary.plan, groups, honest, self.options.max_iterations)
-
-    def _honest_cells(self, index: int) -> FloatArray:
-        """The honest share of each bucket, taken of each of its cells."""
-        expected, poison = self.fit.expected[index], self.fit.poison[index]
-        honest_share = 1 - poison / np.maximum(expected, np.finfo(float).tiny)
-        cells = np.repeat(honest_share, self.counts.buckets[index].cell_widths)
-        counted: FloatArray = self.summary.counts[self.counts.groups[index]] * cells
-        return counted
+        """The smooth histogram with the fit's mean, and 95 % intervals of its CDF."""
+        plan = self.summary.plan
+        if self.outvoted:
+            return unknown_distribution(plan, self.choice)
+        return joint_distribution(plan, self.choice, self.intervals.error_factor)
 
     @property
     def tier(self) -> int:

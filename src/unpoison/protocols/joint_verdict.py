@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate.estimate import WorstCase
-from unpoison.estimate.wording import compare_frequencies, format_value, list_names
+from unpoison.estimate.wording import (
+    compare_frequencies,
+    format_value,
+    list_names,
+    unresolved_quantiles,
+)
 from unpoison.filters.joint import Interval
 from unpoison.plan import Plan
 from unpoison.protocols.assembly import Assembly
@@ -48,7 +53,14 @@ class JointVerdict:
     fit: dict[str, Any]
 
     def __str__(self) -> str:
-        parts = [self._found(), self._doubt(), self._others(), self._noise(), self._worst()]
+        parts = [
+            self._found(),
+            self._doubt(),
+            self._others(),
+            self._noise(),
+            self._quantiles(),
+            self._worst(),
+        ]
         return " ".join(part for part in parts if part)
 
     @property
@@ -178,6 +190,13 @@ class JointVerdict:
             f"The data cannot tell whether up to {self._most} of users send noise: if they do, the "
             f"mean is from {low} to {high}."
         )
+
+    def _quantiles(self) -> str:
+        """The sentence about quantiles of a distribution that the data cannot give."""
+        distribution = self.assembly.distribution
+        if distribution is None or not distribution.unresolved:
+            return ""
+        return f"{unresolved_quantiles(distribution.unresolved)}."
 
     def _others(self) -> str:
         """The sentences where the answer is the simplest explanation, and not the only one."""

@@ -12,12 +12,8 @@ CELLS_IN_NOISE = 4
 buckets: wider cells would hide differences between values that the reports show."""
 
 PROGRAM_VALUES = 64
-"""Values at which the program holds a bound to what it must bound, beside the two ends. All others
-are checked afterwards, and the bound is raised where it falls short."""
-
-FINE_VALUES = 1024
-"""Values across the input range at which every bound is checked. Between two of them a bound falls
-short by at most a thousandth of the range."""
+"""Values at which the program starts to hold a bound to what it must bound, beside the two ends. All
+others are checked afterwards; those are added at which the bound falls short most."""
 
 PENALTY = 4.0
 """Weight ρ of the ridge, times the standard error of the plain estimate: too large a weight keeps a

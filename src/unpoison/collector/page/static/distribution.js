@@ -20,17 +20,20 @@ export function showDistribution({ distribution }) {
   );
   chart.set([middles, distribution.fractions]);
   const value = format();
-  const { quantiles } = distribution;
-  figure.describe("Share of honest users by value", quantileWords(quantiles, value));
+  figure.describe("Share of honest users by value", quantileWords(distribution, value));
   figure.setRows(rows);
 }
 
 const format = () => toWidth((shown.edges.at(-1) - shown.edges[0]) / 10);
 
-function quantileWords(quantiles, value) {
+function quantileWords({ quantiles, quantile_intervals: intervals }, value) {
   if (!quantiles) return "";
-  return `Half of them are below ${value(quantiles["0.5"])}, a quarter below ${value(quantiles["0.25"])}, a quarter above ${value(quantiles["0.75"])}.`;
+  const quantile = (share) => value(quantiles[share]) + between(intervals?.[share], value);
+  return `Half of them are below ${quantile("0.5")}, a quarter below ${quantile("0.25")}, a quarter above ${quantile("0.75")}.`;
 }
+
+const between = (interval, value) =>
+  interval ? ` (95 %: ${value(interval[0])} to ${value(interval[1])})` : "";
 
 function start() {
   figure = chartFigure({ columns: [{ title: "Values" }, { title: "Honest users", number: true }] });

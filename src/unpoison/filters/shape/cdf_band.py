@@ -1,0 +1,82 @@
+"""95 % intervals of the CDF, whatever the distribution is like (docs/method.md, Distributions).
+
+The share of honest users up to a value is a linear function of the histogram x. Its interval goes
+from the least to the largest share of all histograms, smooth or not, whose deviance is within 3.84
+of the least (profile likelihood). Nothing is assumed about x but x ≥ 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import chi2
+
+from unpoison.filters.joint import Fit, JointCounts
+from unpoison.filters.joint import constants as joint_constants
+from unpoison.filters.shape.extremes import Extremes
+from unpoison.filters.shape.grid import INPUT_BUCKETS, InputGrid
+from unpoison.filters.shape.local_model import LocalModel
+from unpoison.system.blas import single_threaded
+from unpoison.types import FloatArray
+
+Band = tuple[FloatArray, FloatArray]
+
+
+@single_threaded
+def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1.0) -> Band:
+    """The lowest and the highest CDF at the edges of `InputGrid`, over all models.
+
+    Users of a bucket are taken to be spread evenly, but may share a value at its edge. So the band
+    at an edge is from the low end at the edge before to the high end at the edge after.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import PoisonModel, fit
+    >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.linspace(0, 1, 50_000)
+    >>> run = simulate(plan, values, rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> low, high = cdf_band(counts, [fit(counts, PoisonModel.nobody(5, 64))])
+    >>> bool(0.3 < low[32] < 0.5 < high[32] < 0.7)
+    True
+    """
+    slack = float(chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) * error_factor**2
+    bands = [_band_of_model(counts, model, slack) for model in models]
+    low = np.min([band[0] for band in bands], axis=0)
+    high = np.max([band[1] for band in bands], axis=0)
+    return np.append(low[0], low[:-1]), np.append(high[1:], high[-1])
+
+
+def _band_of_model(counts: JointCounts, model: Fit, slack: float) -> Band:
+    grid = InputGrid(counts)
+    transitions = np.concatenate([grid.transitions, grid.atom_transitions], axis=2)
+    values = np.concatenate([grid.middles, grid.atoms])
+    program = LocalModel(counts, model, transitions).program()
+    extremes, padding = Extremes(program), np.zeros(len(program.slope) - len(values))
+    low, high = np.zeros(INPUT_BUCKETS + 1), np.ones(INPUT_BUCKETS + 1)
+    for place in range(1, INPUT_BUCKETS):
+        below = np.append(values <= grid.edges[place], padding)
+        above = np.append(values > grid.edges[place], padding)
+        high[place] = min(extremes.largest(below, slack), 1.0)
+        low[place] = max(1 - extremes.largest(above, slack), 0.0)
+    high[0], low[-1] = 0.0, 1.0
+    # A CDF rises, so each edge also bounds those before it, or after it.
+    return np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
+
+
+def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
+    """Of models of the same kind, the one that allows poison in most buckets.
+
+    It leaves most open: those with fewer buckets are its special cases, or nearly so.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import PoisonModel, fit
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(500, 0.3))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> wide, narrow = (fit(counts, PoisonModel.alike(np.arange(11) > k, 4)) for k in (7, 9))
+    >>> widest_of_each_kind([narrow, wide]) == [wide]
+    True
+    """
+    widest: dict[str, Fit] = {}
+    for model in sorted(models, key=lambda model: int(model.model.support.sum())):
+        widest[model.model.kind] = model
+    return list(widest.values())

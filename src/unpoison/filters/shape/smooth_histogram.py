@@ -1,0 +1,122 @@
+"""The honest histogram that is as smooth as the counts allow (docs/method.md, Distributions).
+
+Of all histograms that explain the counts, the most likely one is a few spikes. Here the sum of
+squared second differences is added to the deviance, with a weight λ that the counts choose: by the
+marginal likelihood, that of the counts when second differences are taken as normal with variance
+1/λ. The mean stays that of the joint fit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import null_space
+
+from unpoison.filters.joint import Fit, JointCounts
+from unpoison.filters.shape.grid import INPUT_BUCKETS, InputGrid
+from unpoison.filters.shape.local_model import LocalModel
+from unpoison.filters.shape.program import QuadraticProgram
+from unpoison.types import FloatArray
+
+WEIGHTS = 10.0 ** np.arange(-3, 7)
+"""λ that are tried. With densities relative to an even one, the smallest leaves spikes as they are
+and the largest allows a straight line only."""
+POSITIVE = 1e-6
+"""Share under which a bucket is empty, up to the accuracy of the solver."""
+NEGLIGIBLE = 1e-8
+"""Eigenvalue of the penalty, over the largest, under which it is one of those that are 0."""
+
+
+class SmoothHistogram(NamedTuple):
+    """Shares of users in even buckets, and in narrow ones that stand for single values."""
+
+    edges: FloatArray
+    fractions: FloatArray
+    atom_edges: FloatArray
+    atom_fractions: FloatArray
+
+
+def smooth_histogram(counts: JointCounts, fit: Fit) -> SmoothHistogram:
+    """The smooth histogram of a fit, with the fit's own mean.
+
+    Single values (the ends of the range, and those that the fit added) are a part of it only where
+    they pay by BIC: a smooth histogram cannot express that many users share one value.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import PoisonModel, fit
+    >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.linspace(0, 1, 50_000)
+    >>> run = simulate(plan, values, rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> smooth = smooth_histogram(counts, fit(counts, PoisonModel.nobody(5, 64)))
+    >>> bool(smooth.fractions.max() < 1.2 / 64), len(smooth.atom_fractions)
+    (True, 0)
+    """
+    grid = InputGrid(counts)
+    candidates = [_smoothest(counts, fit, grid, with_atoms=True)]
+    low, high = grid.middles[[0, -1]]
+    if low < fit.mean(counts.values) < high:
+        candidates.insert(0, _smoothest(counts, fit, grid, with_atoms=False))
+    best = min(candidates, key=lambda candidate: candidate.score(counts))
+    held = np.flatnonzero(best.honest[INPUT_BUCKETS:] > POSITIVE)
+    return SmoothHistogram(
+        grid.edges,
+        best.honest[:INPUT_BUCKETS],
+        grid.atom_edges[held],
+        best.honest[INPUT_BUCKETS:][held],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    honest: FloatArray
+    criterion: float
+
+    def score(self, counts: JointCounts) -> float:
+        """The criterion, and ln n for each single value that users hold."""
+        held = int((self.honest[INPUT_BUCKETS:] > POSITIVE).sum())
+        return self.criterion + held * counts.bic_penalty
+
+
+def _smoothest(counts: JointCounts, fit: Fit, grid: InputGrid, with_atoms: bool) -> _Candidate:
+    """The histogram with the weight λ of the largest marginal likelihood."""
+    transitions, values = grid.transitions, grid.middles
+    if with_atoms:
+        transitions = np.concatenate([transitions, grid.atom_transitions], axis=2)
+        values = np.concatenate([values, grid.atoms])
+    program = LocalModel(counts, fit, transitions).program()
+    size, inputs = len(program.slope), len(values)
+    program = program.with_sum(np.append(values, np.zeros(size - inputs)), fit.mean(counts.values))
+    roughness = _roughness(size)
+    candidates = []
+    for weight in WEIGHTS:
+        penalty = weight * roughness
+        point = program.with_penalty(penalty).minimum()
+        criterion = _marginal_deviance(program, penalty, point)
+        candidates.append(_Candidate(np.maximum(point[:inputs], 0.0), criterion))
+    return min(candidates, key=lambda candidate: candidate.criterion)
+
+
+def _roughness(size: int) -> FloatArray:
+    """The matrix of the sum of squared second differences of the density."""
+    differences = np.diff(np.eye(INPUT_BUCKETS), 2, axis=0) * INPUT_BUCKETS
+    roughness = np.zeros((size, size))
+    roughness[:INPUT_BUCKETS, :INPUT_BUCKETS] = differences.T @ differences
+    return roughness
+
+
+def _marginal_deviance(program: QuadraticProgram, penalty: FloatArray, point: FloatArray) -> float:
+    """−2 × the marginal log-likelihood but for a constant; empty buckets stay empty (Laplace)."""
+    free = np.flatnonzero(point > POSITIVE)
+    basis = null_space(program.sums[:, free])
+    if not basis.size:
+        return program.with_penalty(penalty).value(point)
+    prior = basis.T @ penalty[np.ix_(free, free)] @ basis
+    posterior = basis.T @ program.matrix[np.ix_(free, free)] @ basis + prior
+    scales = np.linalg.eigvalsh(prior)
+    scales = scales[scales > NEGLIGIBLE * max(scales[-1], math.ulp(0.0))]
+    log_determinant = float(np.linalg.slogdet(posterior)[1])
+    fitted = program.with_penalty(penalty).value(point)
+    return fitted + log_determinant - float(np.log(scales).sum())
