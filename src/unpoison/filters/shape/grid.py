@@ -7,12 +7,15 @@ from functools import cached_property
 import numpy as np
 
 from unpoison.filters.joint import JointCounts
-from unpoison.filters.joint import constants as joint_constants
 from unpoison.types import FloatArray
 
 INPUT_BUCKETS = 64
 """Buckets of a distribution, and so its resolution: with twice as many, it takes three times as
 long, and intervals become narrower only where ε and the number of users are large."""
+
+ATOM_WIDTH = 1e-6
+"""Width of the bucket that stands for a single value in a distribution, as a part of the range: a
+histogram has buckets only, and this one is narrower than anybody looks at."""
 
 
 class InputGrid:
@@ -36,21 +39,20 @@ class InputGrid:
     @property
     def atoms(self) -> FloatArray:
         """The single values."""
-        return self._counts.values[self._counts.buckets[0].inputs :]
+        return self._counts.values[self._counts.bucket_inputs :]
 
     @property
     def atom_transitions(self) -> FloatArray:
         """Transitions from the single values."""
-        return self._counts.transitions[:, :, self._counts.buckets[0].inputs :]
+        return self._counts.transitions[:, :, self._counts.bucket_inputs :]
 
     @property
     def atom_edges(self) -> FloatArray:
-        """The narrow buckets that stand for single values: of the two ends, then of the others."""
+        """The narrow buckets, within the range, that stand for single values."""
         low, high = self.edges[[0, -1]]
-        end_width = (high - low) * joint_constants.END_WIDTH
-        half = (high - low) / joint_constants.FINE_BUCKETS / 2
-        others = [(value - half, value + half) for value in self.atoms[2:]]
-        return np.array([(low, low + end_width), (high - end_width, high), *others])
+        half = (high - low) * ATOM_WIDTH / 2
+        middles = np.clip(self.atoms, low + half, high - half)
+        return np.stack([middles - half, middles + half], axis=1)
 
     @cached_property
     def transitions(self) -> FloatArray:

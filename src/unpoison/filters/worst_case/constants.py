@@ -12,7 +12,7 @@ CELLS_IN_NOISE = 4
 buckets: wider cells would hide differences between values that the reports show."""
 
 PROGRAM_VALUES = 64
-"""Values at which the program starts to hold a bound to what it must bound, beside the two ends. All
+"""Values at which the program starts to hold a bound to what it must bound, with the two ends. All
 others are checked afterwards; those are added at which the bound falls short most."""
 
 PENALTY = 4.0
