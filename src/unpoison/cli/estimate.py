@@ -117,11 +117,19 @@ def estimate(
     if len(summaries) > 1:
         estimate_windows(summaries, estimate_one, plot, json)
     else:
-        _estimate_and_print(summaries[0], estimate_one, plot, json)
+        _estimate_and_print(summaries[0], estimate_one, method, plot, json)
+
+
+PLOTTED_SHARES = tuple(step / 20 for step in range(11))
+"""Shares of attackers up to one half for which the picture shows the worst case."""
 
 
 def _estimate_and_print(
-    summary: Summary, estimate_one: Callable[[Summary], Estimate], plot: Path | None, json: bool
+    summary: Summary,
+    estimate_one: Callable[..., Estimate],
+    method: str | None,
+    plot: Path | None,
+    json: bool,
 ) -> None:
     from unpoison.cli.estimate_text import print_estimate
     from unpoison.output.estimate_plot import draw_estimate
@@ -129,13 +137,24 @@ def _estimate_and_print(
     from unpoison.output.progress import progress
 
     with progress("Estimating"):
-        answer = estimate_one(summary)
+        has_curve = plot is not None and _has_worst_case(summary, method)
+        answer = estimate_one(
+            summary, **({"worst_case_shares": PLOTTED_SHARES} if has_curve else {})
+        )
         if plot is not None:
             save_figure(draw_estimate(answer), plot)
     if json:
         typer.echo(answer.to_json())
     else:
         print_estimate(answer, summary.plan)
+
+
+def _has_worst_case(summary: Summary, method: str | None) -> bool:
+    """Whether the method tells the worst case."""
+    from unpoison.estimate.methods import FilterMethod, default_method, find_method
+
+    chosen = find_method(method or default_method(summary.plan))
+    return isinstance(chosen, FilterMethod) and "worst_case_shares" in chosen.option_names
 
 
 def _load(

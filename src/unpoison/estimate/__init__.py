@@ -7,6 +7,7 @@ from unpoison.estimate.estimate import (
     GroupEstimate,
     Histogram,
     Picture,
+    RangeAtShare,
     TierEstimate,
     WorstCase,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "GroupEstimate",
     "Histogram",
     "Picture",
+    "RangeAtShare",
     "Statistic",
     "TierEstimate",
     "WorstCase",

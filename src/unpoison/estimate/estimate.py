@@ -60,6 +60,24 @@ class Byzantine:
 
 
 @dataclass(frozen=True)
+class RangeAtShare:
+    """The range of the mean with at most a share of attackers, and the limit of any method.
+
+    No ε-LDP protocol can exclude a mean between `limit_low` and `limit_high`, if the values of
+    users are at the ends of the range.
+
+    >>> RangeAtShare(0.1, low=0.2, high=0.5, limit_low=0.25, limit_high=0.45).low
+    0.2
+    """
+
+    attackers_at_most: float
+    low: float
+    high: float
+    limit_low: float
+    limit_high: float
+
+
+@dataclass(frozen=True)
 class WorstCase:
     """What honest users may have whatever attackers sent, if they are at most a share of a group.
 
@@ -74,6 +92,8 @@ class WorstCase:
     low: float | dict[str, float] | None
     high: float | dict[str, float] | None
     least_attackers: float
+    by_share: tuple[RangeAtShare, ...] = ()
+    """The range for other shares, where that was asked for and so few explain the reports."""
 
     @property
     def possible(self) -> bool:
@@ -228,7 +248,10 @@ class Estimate:
 
 
 def _worst_case(keys: dict[str, Any] | None) -> WorstCase | None:
-    return None if keys is None else WorstCase(**keys)
+    if keys is None:
+        return None
+    by_share = tuple(RangeAtShare(**entry) for entry in keys["by_share"])
+    return WorstCase(**{**keys, "by_share": by_share})
 
 
 def _tuples(keys: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class FilterOptions:
     `ems` (the paper's way for SW), or a number in natural units. `suppression` is CEMF*'s factor.
     `attackers_at_most` is the share of each group that attackers are assumed not to exceed, for the
     worst case of the joint filter; None: what its fit says at most, and 5 percentage points more.
+    `worst_case_shares` are further shares to tell the range of the mean for.
 
     >>> FilterOptions(gamma_sup=0.7)
     Traceback (most recent call last):
@@ -47,6 +48,7 @@ class FilterOptions:
     suppression: float = DEFAULT_SUPPRESSION
     max_iterations: int = MAX_ITERATIONS
     attackers_at_most: float | None = None
+    worst_case_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("gamma_sup", "suppression", "max_iterations"):
@@ -66,12 +68,14 @@ class FilterOptions:
             raise InvalidParameter("max_iterations", rule, self.max_iterations)
 
     def _check_attackers(self) -> None:
-        if self.attackers_at_most is None:
-            return
-        _check_number("attackers_at_most", self.attackers_at_most)
-        if not 0 <= self.attackers_at_most <= MOST_ATTACKERS:
-            rule = "must be in [0, 1/2]: more attackers than that outvote the honest users"
-            raise InvalidParameter("attackers_at_most", rule, self.attackers_at_most)
+        rule = "must be in [0, 1/2]: more attackers than that outvote the honest users"
+        given = () if self.attackers_at_most is None else (self.attackers_at_most,)
+        shares = {"attackers_at_most": given, "worst_case_shares": self.worst_case_shares}
+        for name, values in shares.items():
+            for share in values:
+                _check_number(name, share)
+                if not 0 <= share <= MOST_ATTACKERS:
+                    raise InvalidParameter(name, rule, share)
 
     def initial_means(self, summary: Summary, group: int) -> dict[str, float]:
         """O' of one group for either poisoned side, in the mechanism's input domain."""

@@ -11,6 +11,7 @@ from unpoison.estimate import Estimate, GroupEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.wording import list_names
 from unpoison.output.figure import HONEST, OBSERVED, POISON, hide_frame, new_figure
+from unpoison.output.worst_case_plot import draw_worst_case
 from unpoison.simulation import Simulation
 from unpoison.types import FloatArray
 
@@ -26,7 +27,8 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     The first panel is the group with the smallest ε, where attackers show best; the second the one
     that weighs most in the mean. A distribution or frequencies come in a panel of their own, beside
     the truth where the `run` of a simulation gives it; a distribution with intervals in two, the
-    second with its CDF.
+    second with its CDF. The last panel is the worst case against the share of attackers, where the
+    estimate has it for several shares.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -38,7 +40,7 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     if not groups:
         raise InvalidParameter("plot", "needs a method that fits the reports", estimate.method)
     shown = groups[:1] if estimate.frequencies is not None else groups
-    panels = len(shown) + _answer_panels(estimate)
+    panels = len(shown) + _answer_panels(estimate) + _has_curve(estimate)
     figure, axes = new_figure(panels, width=5.2, height=3.9, across=panels)
     for axis, group in zip(axes, shown, strict=False):
         _draw_group(axis, group)
@@ -47,14 +49,20 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     if estimate.distribution is not None:
         _draw_distribution(axes[len(shown)], estimate.distribution, run)
         if estimate.distribution.cdf_low is not None:
-            _draw_cdf(axes[-1], estimate.distribution, run)
+            _draw_cdf(axes[len(shown) + 1], estimate.distribution, run)
     if estimate.frequencies is not None:
         _draw_frequencies(axes[-1], estimate, run)
+    if _has_curve(estimate):
+        draw_worst_case(axes[panels - 1], estimate, run)
     for axis in axes:
         hide_frame(axis)
     axes[0].legend(frameon=False, fontsize=9)
     figure.suptitle(_title(estimate, run), fontsize=11)
     return figure
+
+
+def _has_curve(estimate: Estimate) -> bool:
+    return estimate.worst_case is not None and bool(estimate.worst_case.by_share)
 
 
 def _answer_panels(estimate: Estimate) -> int:

@@ -31,9 +31,11 @@ from unpoison.registry import check_name
 from unpoison.summary import Summary
 
 SCHEME_OPTIONS = tuple(
-    field.name for field in fields(FilterOptions) if field.name != "attackers_at_most"
+    field.name
+    for field in fields(FilterOptions)
+    if field.name not in ("attackers_at_most", "worst_case_shares")
 )
-"""All but that of the worst case, which only the joint filter's Estimate has."""
+"""All but those of the worst case, which only the joint filter's Estimate has."""
 
 
 def estimate_dap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,12 @@ from unpoison.plan.plan import DAP
 from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, much_wider
-from unpoison.protocols.worst_case import fewer_explain, other_explanations, worst_case_of
+from unpoison.protocols.worst_case import (
+    fewer_explain,
+    other_explanations,
+    ranges_by_share,
+    worst_case_of,
+)
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -67,7 +73,10 @@ def estimate_of_analyses(analyses: Sequence[JointAnalysis], statistic: Statistic
     """
     assembly = Assembly(analyses[0].summary, JOINT, analyses, statistic)
     plan, weights = assembly.summary.plan, assembly.weights
-    worst_case = worst_case_of(plan, analyses, weights)
+    worst_case = replace(
+        worst_case_of(plan, analyses, weights),
+        by_share=ranges_by_share(plan, analyses, weights, assembly.answer["mean"]),
+    )
     interval = _interval(plan, analyses, weights, worst_case, Intervals.mean)
     with_noise = _interval(plan, analyses, weights, worst_case, Intervals.mean_with_noise)
     others = other_explanations(plan, analyses, weights, interval)
@@ -157,7 +166,7 @@ class JointMethod(FilterMethod):
 
     name = JOINT
     default_rank = 2
-    option_names = ("attackers_at_most", "max_iterations")
+    option_names = ("attackers_at_most", "worst_case_shares", "max_iterations")
 
     def describe(self) -> str:
         """What it is."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from unpoison.estimate.estimate import WorstCase
+from unpoison.estimate.estimate import RangeAtShare, WorstCase
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import Interval
 from unpoison.filters.worst_case import PossibleRange
@@ -46,6 +47,50 @@ def worst_case_of(plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatA
         dict(zip(plan.categories, side, strict=True)) for side in zip(*ends, strict=True)
     )
     return WorstCase(at_most, lows, highs, least)
+
+
+def ranges_by_share(
+    plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatArray, mean: float
+) -> tuple[RangeAtShare, ...]:
+    """The range of the mean for every further share that was asked for; none for categories.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.estimate import FilterOptions
+    >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=10), np.random.default_rng(1)
+    >>> run = simulate(plan, np.full(20_000, 3.0), rng=rng)
+    >>> options = FilterOptions(worst_case_shares=(0.1, 0.2))
+    >>> analyses = [JointAnalysis(run.summary, range(5), options)]
+    >>> few, many = ranges_by_share(plan, analyses, np.ones(1), 3.0)
+    >>> many.low < few.low < few.limit_low < 3 < few.limit_high < few.high < many.high
+    True
+    """
+    if plan.categorical:
+        return ()
+    ranges = []
+    for share in analyses[0].options.worst_case_shares:
+        tiers = [analysis.possible(share) for analysis in analyses]
+        low, high = _ends(plan, tiers, weights)[0]
+        if low <= high:
+            ranges.append(RangeAtShare(share, low, high, *theoretical_limit(plan, mean, share)))
+    return tuple(ranges)
+
+
+def theoretical_limit(plan: Plan, mean: float, attackers: float) -> Interval:
+    """The means that no ε-LDP protocol can exclude if users have values at the ends of the range.
+
+    Reports that look like a mean m on [−1, 1] allow (m ± γ·coth(ε/2))/(1 − γ) (docs/method.md).
+
+    >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
+    >>> [round(end, 3) for end in theoretical_limit(plan, mean=0.5, attackers=0.1)]
+    [0.38, 0.62]
+    """
+    low, high = plan.bounds
+    centre, half = (low + high) / 2, (high - low) / 2
+    observed, hidden = (mean - centre) / half, attackers / math.tanh(plan.epsilon / 2)
+    ends = ((observed + sign * hidden) / (1 - attackers) for sign in (-1, 1))
+    lowest, highest = (centre + half * min(max(end, -1.0), 1.0) for end in ends)
+    return lowest, highest
 
 
 def default_share(analysis: JointAnalysis) -> float:
