@@ -114,6 +114,8 @@ def test_wrong_answers_are_silent_only_without_doubt() -> None:
     assert (collections.suspicious, collections.named) == (0.25, 2)
     assert collections.over_floor(0.5) == 2.5
     assert np.isnan(collections.worst_case_holds)
+    none = collections.where("kind", "imitator")
+    assert np.isnan([none.worst_case_holds, none.suspicious]).all()
 
 
 def test_tables_have_a_row_for_every_slice_and_keep_apart_what_cannot_be_seen() -> None:

@@ -21,7 +21,7 @@ from unpoison.experiments.unseen_collections import (
     USER_SLICES,
     drawn_cells,
 )
-from unpoison.experiments.unseen_measures import Collections
+from unpoison.experiments.unseen_measures import Collections, per_cent
 
 COUNT, QUICK_COUNT = 500, 15
 SLICES = {
@@ -168,7 +168,7 @@ def _quiet_claims(quiet: Collections) -> list[Claim]:
         Claim(
             "p < 0.05 in 3 to 7 per cent of quiet collections",
             0.03 <= quiet.suspicious <= 0.07,
-            f"{quiet.suspicious:.1%}; of lattices {lattices.suspicious:.1%}",
+            f"{per_cent(quiet.suspicious)}; of lattices {per_cent(lattices.suspicious)}",
         ),
         Claim(
             "no quiet collection has attackers named without doubt",

@@ -25,6 +25,9 @@ MECHANISMS = ("piecewise", "square-wave", "piecewise-integer", "square-wave-inte
 USERS, QUICK_USERS = (5_000, 1_000_000), (5_000, 20_000)
 BUDGETS, GROUPS, GAMMAS = (0.25, 8.0), (2, 6), (0.005, 0.45)
 NOBODY = "none"
+NEAR_ENDS = (0.5, 0.9)
+"""Where ranges of poison begin, on the way from the middle of the report domain to its end: the
+paper's begin at 1/2 and 3/4, or at the honest mean."""
 MOST_UNEVEN = 0.95
 """The largest share of attackers that the weights of an uneven attack may give to a group."""
 
@@ -126,9 +129,9 @@ class _Draw:
         return f"L+{share:.3f}*(R-L)"
 
     def range(self) -> str:
-        """A range on one side: somewhere from the middle to near the end, up to the end."""
+        """A range on one side: from half way to the end, or farther out, up to the end."""
         left = bool(self.rng.random() < 0.5)
-        near, far = self.position(self.rng.uniform(0, 0.9), left), self.position(1.0, left)
+        near, far = self.position(self.rng.uniform(*NEAR_ENDS), left), self.position(1.0, left)
         return f"{far},{near}" if left else f"{near},{far}"
 
     def some_groups(self) -> str:
@@ -157,7 +160,7 @@ ATTACKS: dict[str, Callable[[_Draw], str]] = {
     "evasion": lambda draw: (
         f"evasion:{draw.rng.uniform(0.05, 0.5):.3f},"
         f"{draw.position(draw.rng.uniform(0, 1), left=True)},"
-        f"{draw.position(draw.rng.uniform(0, 0.9), left=False)},R"
+        f"{draw.position(draw.rng.uniform(*NEAR_ENDS), left=False)},R"
     ),
     "adaptive": lambda draw: f"adaptive:{draw.rng.integers(1, draw.groups)},{draw.range()}",
     "opposite": lambda draw: f"opposite:{draw.range()}",

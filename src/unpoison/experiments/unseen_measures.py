@@ -77,8 +77,7 @@ class Collections:
     @property
     def worst_case_holds(self) -> float:
         """The share whose worst case has the truth in it; NaN where there is no worst case."""
-        held = self.column("worst_case_holds")
-        return float(np.mean(held))
+        return float(self.column("worst_case_holds").mean()) if len(self) else np.nan
 
     def over_floor(self, share: float) -> float:
         """The quantile of the squared error over the floor."""
@@ -96,9 +95,9 @@ class Collections:
         errors = (self.over_floor(share) for share in (0.5, 0.9, 0.95))
         return [
             *(label, str(len(self))),
-            *(_per_cent(share) for share in shares),
+            *(per_cent(share) for share in shares),
             *(f"{error:.3g}" for error in errors),
-            *(_per_cent(self.worst_case_holds), f"{self.column('seconds').mean():.2f} s"),
+            *(per_cent(self.worst_case_holds), f"{self.column('seconds').mean():.2f} s"),
         ]
 
     def quiet_head(self, name: str) -> list[str]:
@@ -111,11 +110,16 @@ class Collections:
         shares = (self.covered, self.doubted, self.suspicious)
         return [
             *(label, str(len(self))),
-            *(_per_cent(share) for share in shares),
+            *(per_cent(share) for share in shares),
             *(str(self.named), f"{self.over_floor(0.5):.3g}"),
             f"{self.column('seconds').mean():.2f} s",
         ]
 
 
-def _per_cent(share: float) -> str:
+def per_cent(share: float) -> str:
+    """A share in words; a dash where there is none.
+
+    >>> per_cent(0.25), per_cent(np.nan)
+    ('25.0%', '–')
+    """
     return "–" if np.isnan(share) else f"{share:.1%}"
