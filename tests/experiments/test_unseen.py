@@ -11,7 +11,7 @@ import pytest
 from unpoison import Plan, estimate, simulate
 from unpoison.attacks import attacks, parse_attack
 from unpoison.datasets import datasets
-from unpoison.estimate import Estimate
+from unpoison.estimate.estimate import WorstCase
 from unpoison.experiments import unseen_collections
 from unpoison.experiments.unseen import VISIBLE, UnseenFigure
 from unpoison.experiments.unseen_collections import ATTACKS, NOBODY, UNSEEABLE, drawn_cells
@@ -52,6 +52,16 @@ def test_every_attack_on_numbers_takes_its_turn() -> None:
     assert sent == on_numbers - {"none"}
     assert [cell.kind for cell in POISONED[: len(ATTACKS)]] == list(ATTACKS)
     assert {*VISIBLE, *UNSEEABLE} == {*ATTACKS}
+
+
+def test_as_many_attackers_are_assumed_as_there_are_where_nobody_can_see_them() -> None:
+    for cell in POISONED:
+        assumed = cell.options.attackers_at_most
+        if cell.kind in UNSEEABLE:
+            assert assumed is not None
+            assert cell.gamma < assumed <= min(cell.gamma + 0.06, 0.5)
+        else:
+            assert assumed is None
 
 
 def test_quick_collections_are_others() -> None:
@@ -160,18 +170,15 @@ def test_aims_are_reached_by_a_perfect_estimator_and_missed_by_another() -> None
 # The worst case of an estimate
 
 
-class WorstCase:
-    """What an estimate says of the worst case, in natural units."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-
-@pytest.mark.parametrize(("low", "high", "held"), [(0.0, 1.0, 1.0), (0.3, 1.0, 0.0)])
-def test_a_worst_case_is_compared_with_the_truth(low: float, high: float, held: float) -> None:
+@pytest.mark.parametrize(
+    ("low", "high", "held"), [(0.0, 1.0, 1.0), (0.3, 1.0, 0.0), (None, None, 0.0)]
+)
+def test_a_worst_case_is_compared_with_the_truth(
+    low: float | None, high: float | None, held: float
+) -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     population = Population(np.array([0.25]), np.array([2000]))
     run = simulate(plan, population, "none", 0.0, np.random.default_rng(1))
-    answer: Estimate = estimate(run.summary, method="ostrich")
-    object.__setattr__(answer, "worst_case", WorstCase(low, high))
+    worst_case = WorstCase(0.1, low, high, 0.0)
+    answer = replace(estimate(run.summary, method="ostrich"), worst_case=worst_case)
     assert compare_with_truth(0, GROUPED, run, run, answer, 0.1).worst_case_holds == held

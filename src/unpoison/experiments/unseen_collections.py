@@ -6,6 +6,7 @@ fixed before anybody has seen one.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.estimate.methods import estimates
+from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.cell import COLLECTION, Cell
 from unpoison.experiments.joint_claims import JOINT
 from unpoison.simulation import Population, simulate
@@ -28,6 +30,9 @@ NOBODY = "none"
 NEAR_ENDS = (0.5, 0.9)
 """Where ranges of poison begin, on the way from the middle of the report domain to its end: the
 paper's begin at 1/2 and 3/4, or at the honest mean."""
+SCATTER, SHARES_TO_ASSUME = 0.01, 20
+"""How much larger than γ the share of attackers in a group may well be, and into how many steps of
+5 % the shares are divided that are assumed."""
 MOST_UNEVEN = 0.95
 """The largest share of attackers that the weights of an uneven attack may give to a group."""
 
@@ -58,7 +63,7 @@ class UnseenCell(Cell):
         for trial, stream in enumerate(rng.spawn(self.trials)):
             run = simulate(plan, population, self.attack, self.gamma, stream)
             started = time.process_time()
-            answer = estimates(run.summary, [JOINT])[JOINT]
+            answer = estimates(run.summary, [JOINT], self.options)[JOINT]
             seconds = time.process_time() - started
             rows.append(compare_with_truth(trial, GROUPED, run, run, answer, seconds))
         slices = {
@@ -107,7 +112,17 @@ def _drawn_cell(number: int, poisoned: bool, quick: bool) -> UnseenCell:
         trials=1,
         fast=True,
         kind=kind,
+        options=FilterOptions(attackers_at_most=_assumed(gamma) if kind in UNSEEABLE else None),
     )
+
+
+def _assumed(gamma: float) -> float:
+    """The share that attackers are assumed not to exceed: a round one above theirs in any group.
+
+    >>> _assumed(0.12), _assumed(0.145)
+    (0.15, 0.2)
+    """
+    return min(math.ceil((gamma + SCATTER) * SHARES_TO_ASSUME) / SHARES_TO_ASSUME, 0.5)
 
 
 def _logarithmic(rng: np.random.Generator, low: float, high: float) -> float:

@@ -143,11 +143,16 @@ def _certainty(answer: Estimate, run: Simulation) -> dict[str, float]:
 
 
 def _worst_case_holds(answer: Estimate, run: Simulation) -> float:
-    """1 if the worst case has the true mean in it, else 0; NaN of methods without a worst case."""
-    worst_case = getattr(answer, "worst_case", None)
-    if worst_case is None or math.isnan(run.truth):
+    """1 if the worst case has the true mean in it, else 0; NaN of methods without a worst case.
+
+    It has not where more attackers are needed than were assumed.
+    """
+    if answer.worst_case is None or math.isnan(run.truth):
         return math.nan
-    return float(worst_case.low <= run.truth <= worst_case.high)
+    if answer.worst_case.mean_range is None:
+        return 0.0
+    low, high = answer.worst_case.mean_range
+    return float(low <= run.truth <= high)
 
 
 def _located(answer: Estimate, run: Simulation) -> float:
