@@ -53,7 +53,7 @@ def printed_table(heads: tuple[str, ...]) -> list[list[str]]:
     [
         ("INTERVAL_LEVEL", 0.025, 0.1),
         ("MOST_BUCKETS", 32, 128),
-        ("MOST_OWN_STARTS", 2, 6),
+        ("MOST_SUPPORT_ROUNDS", 5, 20),
         ("STEP_TO_BOUND", 0.4975, 0.9975),
         ("WIDENINGS", (1, 1, 2), (2, 4, 8)),
     ],

@@ -120,11 +120,11 @@ NEIGHBOURS: JudgedCount = 2
 """Buckets by which a support is widened on either side, as a start and to tell its islands
 apart."""
 
-ONE_SIDED_CUTS: JudgedCount = 8
+ONE_SIDED_CUTS: JudgedCount = 4
 """Parts of the report domain whose edges are the cuts of one-sided supports to start from."""
 
-MOST_OWN_STARTS: Work = 3
-"""Supports besides the linear program's from which poison of each group's own is sought."""
+MOST_STARTS: Work = 2
+"""Supports of a kind of model, the best of those to start from, that are grown and pruned."""
 
 NOTICEABLE_RESIDUAL: Judgement = 2.0
 """Residual, in standard deviations, above which a bucket beside the support is added to it while

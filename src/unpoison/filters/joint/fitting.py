@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -49,10 +49,10 @@ class Fit:
     share_covariance: FloatArray
     point: Point
 
-    @property
+    @cached_property
     def p_value(self) -> float:
         """Chance of counts that fit as badly, if the model is true (χ²)."""
-        return float(chi2.sf(self.deviance, max(self.degrees_of_freedom, 1.0)))
+        return float(chdtrc(max(self.degrees_of_freedom, 1.0), self.deviance))
 
     def mean(self, values: FloatArray) -> float:
         """The honest mean of the given values of x."""

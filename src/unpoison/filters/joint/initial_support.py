@@ -69,7 +69,7 @@ def one_sided_supports(counts: JointCounts) -> list[BoolArray]:
     >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
     >>> supports = one_sided_supports(JointCounts.of(run.summary, range(4)))
     >>> [int(support[0].sum()) for support in supports][:3]
-    [8, 16, 24]
+    [16, 32, 48]
     """
     groups, outputs = counts.counts.shape
     order = np.arange(outputs)

@@ -47,6 +47,7 @@ class ModelSearch:
 
     counts: JointCounts
     fits: dict[tuple[str, bool, bytes], Fit] = field(default_factory=dict)
+    _ranks: dict[int, Rank] = field(default_factory=dict)
 
     def fit(self, model: PoisonModel) -> Fit:
         """Fit a model, or return its fit from before."""
@@ -89,6 +90,12 @@ class ModelSearch:
         with a majority that acts alike, by score; then models that do not fit, by their misfit.
         Last is poison of each group's own with a majority of attackers: it explains anything.
         """
+        # Fits are kept as long as the search, so that their ids are theirs.
+        if id(candidate) not in self._ranks:
+            self._ranks[id(candidate)] = self._rank(candidate)
+        return self._ranks[id(candidate)]
+
+    def _rank(self, candidate: Fit) -> Rank:
         majority = self.attacker_share(candidate) >= MOST_ATTACKERS
         misfit = candidate.deviance - candidate.degrees_of_freedom
         if majority and candidate.model.kind == OWN:

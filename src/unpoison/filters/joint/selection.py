@@ -23,7 +23,11 @@ from unpoison.filters.joint.initial_support import (
 from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
 from unpoison.filters.joint.model_search import ModelSearch, Standing, attacker_share
 from unpoison.filters.joint.point_values import with_point_values
-from unpoison.filters.joint.support_search import refine_support, try_without_islands
+from unpoison.filters.joint.support_search import (
+    refine_best,
+    refine_support,
+    try_without_islands,
+)
 from unpoison.types import BoolArray
 
 
@@ -122,8 +126,8 @@ def _search_simple_models(counts: JointCounts, supports: list[BoolArray]) -> Mod
     groups, outputs = counts.counts.shape
     search.fit(PoisonModel.nobody(groups, outputs))
     search.fit(PoisonModel.even(groups, outputs))
-    for buckets in [np.ones(outputs, dtype=bool), *map(in_any_group, supports)]:
-        refine_support(search, PoisonModel.alike(buckets, groups))
+    starts = [np.ones(outputs, dtype=bool), *map(in_any_group, supports)]
+    refine_best(search, [PoisonModel.alike(buckets, groups) for buckets in starts])
     return search
 
 
@@ -149,8 +153,8 @@ def _search_free_shares(search: ModelSearch, supports: list[BoolArray]) -> None:
     if best.tied_shares:
         refine_support(search, best.with_free_shares())
     if not search.is_possible(search.best) and groups > 1:
-        for buckets in map(in_any_group, supports):
-            refine_support(search, PoisonModel.alike(buckets, groups).with_free_shares())
+        starts = [PoisonModel.alike(in_any_group(support), groups) for support in supports]
+        refine_best(search, [start.with_free_shares() for start in starts])
     _try_attacked_alone(search)
 
 
@@ -165,24 +169,19 @@ def _try_attacked_alone(search: ModelSearch) -> None:
 
 
 def _search_own_models(search: ModelSearch, supports: list[BoolArray]) -> None:
-    """Try poison of each group's own from the most promising supports."""
-    for support in _promising(search, supports):
-        refine_support(search, PoisonModel.own(support))
-    try_without_islands(search)
-
-
-def _promising(search: ModelSearch, supports: list[BoolArray]) -> list[BoolArray]:
-    """The first support, the linear program's, and those that rank best of all others."""
+    """Try poison of each group's own from the linear program's support and the best others."""
+    if supports:
+        refine_support(search, PoisonModel.own(supports[0]))
     others = supports[1:] + one_sided_supports(search.counts)
-    others.sort(key=lambda support: search.rank(search.fit(PoisonModel.own(support))))
-    return supports[:1] + others[: constants.MOST_OWN_STARTS]
+    refine_best(search, [PoisonModel.own(support) for support in others])
+    try_without_islands(search)
 
 
 def _plausible_others(search: ModelSearch) -> tuple[Fit, ...]:
     """Fits that may be true as well as the best; all informative ones if the best does not fit."""
     best, tried = search.best, list(search.fits.values())
     if best.p_value > constants.LEAST_FIT_P_VALUE:
-        others = [fit for fit in tried if fit is not best and _is_plausible(search, fit)]
+        others = [fit for fit in tried if fit is not best and _is_plausible(search, best, fit)]
         return *others, *_widened_fits(search, best)
     informative = (fit for fit in tried if search.rank(fit)[0] < Standing.EXPLAINS_ANYTHING)
     return tuple(fit for fit in informative if fit is not best)
@@ -199,14 +198,14 @@ def _widened_fits(search: ModelSearch, best: Fit) -> list[Fit]:
     return [fit for fit in fits if fit is not best and search.is_possible(fit)]
 
 
-def _is_plausible(search: ModelSearch, candidate: Fit) -> bool:
+def _is_plausible(search: ModelSearch, best: Fit, candidate: Fit) -> bool:
     """Whether a model fits, and its score is close; or whether it is significantly better.
 
     The latter is asked of simpler kinds only: poison of a group's own absorbs noise. So does a
     little poison in the one bucket of all with the largest residual, if nobody attacks and that
     explains the counts: other kinds than noise are then no news.
     """
-    best, kind = search.best, candidate.model.kind
+    kind = candidate.model.kind
     nobody_explains = best.model.kind == NOBODY and best.p_value > constants.SIGNIFICANCE
     absorbs_noise = nobody_explains and kind != EVEN
     if absorbs_noise or not search.is_possible(candidate):

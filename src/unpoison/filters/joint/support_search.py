@@ -6,6 +6,7 @@ docs/method.md, Where poison may be.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from scipy import ndimage
 
@@ -22,7 +23,9 @@ def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
 
     A change is kept if it makes the model rank better.
 
+    >>> import numpy as np
     >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
     >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
@@ -39,13 +42,34 @@ def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
     return best
 
 
+def refine_best(search: ModelSearch, starts: Sequence[PoisonModel]) -> None:
+    """Refine the support of those models to start from that rank best.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts
+    >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
+    >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
+    >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
+    >>> upper = [np.arange(64) >= first for first in (0, 32, 62)]
+    >>> refine_best(search, [PoisonModel.alike(buckets, 4) for buckets in upper])
+    >>> search.best.model.shared_buckets.tolist()
+    [63]
+    """
+    ranked = sorted(starts, key=lambda start: search.rank(search.fit(start)))
+    for start in ranked[: constants.MOST_STARTS]:
+        refine_support(search, start)
+
+
 def try_without_islands(search: ModelSearch) -> None:
     """Try the best `own` model without each of its islands, until none of these is better.
 
     Poison that was wrongly blamed on one island hides that which is missing elsewhere, and no
     change of single buckets can tell: both have to change at once.
 
+    >>> import numpy as np
     >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.joint import JointCounts
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3)
     >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
     >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
@@ -67,6 +91,7 @@ def try_without_islands(search: ModelSearch) -> None:
 def islands(support: BoolArray) -> list[BoolArray]:
     """Connected parts of a support, over neighbouring buckets and groups; small gaps connect.
 
+    >>> import numpy as np
     >>> support = np.zeros((2, 9), dtype=bool)
     >>> support[0, :2] = support[1, 1] = support[0, 8] = True
     >>> [int(island.sum()) for island in islands(support)]
