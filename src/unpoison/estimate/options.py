@@ -34,6 +34,8 @@ class FilterOptions:
     `attackers_at_most` is the share of each group that attackers are assumed not to exceed, for the
     worst case of the joint filter; None: what its fit says at most, and 5 percentage points more.
     `worst_case_shares` are further shares to tell the range of the mean for.
+    `enrolled` are the users of each group who were to report, if they are known: the joint filter
+    compares them with those who did.
 
     >>> FilterOptions(gamma_sup=0.7)
     Traceback (most recent call last):
@@ -49,6 +51,7 @@ class FilterOptions:
     max_iterations: int = MAX_ITERATIONS
     attackers_at_most: float | None = None
     worst_case_shares: tuple[float, ...] = ()
+    enrolled: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("gamma_sup", "suppression", "max_iterations"):
@@ -63,6 +66,8 @@ class FilterOptions:
         if not self.suppression >= 0:
             raise InvalidParameter("suppression", "must not be negative", self.suppression)
         self._check_attackers()
+        if self.enrolled is not None and not min(self.enrolled, default=0.0) > 0:
+            raise InvalidParameter("enrolled", "must be positive, one a group", self.enrolled)
         if self.max_iterations < 1 or self.max_iterations != int(self.max_iterations):
             rule = "must be a whole number, at least 1"
             raise InvalidParameter("max_iterations", rule, self.max_iterations)

@@ -32,7 +32,7 @@ def draw_worst_case(axis: Any, estimate: Estimate, run: Simulation | None = None
     axis.fill_between(shares, lows, highs, color=HONEST, alpha=0.25, label="possible means")
     for limits in ([entry.limit_low for entry in ranges], [entry.limit_high for entry in ranges]):
         axis.plot(shares, limits, color=OBSERVED, linestyle="--", linewidth=1.2)
-    axis.plot([], [], color=OBSERVED, linestyle="--", label="limit of any method")
+    axis.plot([], [], color=OBSERVED, linestyle="--", label="limit, if all is hidden")
     axis.axhline(estimate.mean, color=HONEST, linewidth=1.8, label="estimate")
     if run is not None:
         axis.axhline(run.truth, color="black", linewidth=1.0, linestyle=":", label="truth")

@@ -30,12 +30,11 @@ from unpoison.protocols.weights import group_weights
 from unpoison.registry import check_name
 from unpoison.summary import Summary
 
+OF_JOINT_ALONE = ("attackers_at_most", "worst_case_shares", "enrolled")
 SCHEME_OPTIONS = tuple(
-    field.name
-    for field in fields(FilterOptions)
-    if field.name not in ("attackers_at_most", "worst_case_shares")
+    field.name for field in fields(FilterOptions) if field.name not in OF_JOINT_ALONE
 )
-"""All but those of the worst case, which only the joint filter's Estimate has."""
+"""All but those of the worst case and of who reports: only the joint filter tells of these."""
 
 
 def estimate_dap(

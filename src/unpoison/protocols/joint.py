@@ -59,6 +59,9 @@ def estimate_joint(
     if not tiers:
         raise NotEnoughData("an estimate needs reports; received none")
     options = options or FilterOptions()
+    if options.enrolled is not None and len(options.enrolled) != len(plan.all_groups):
+        rule = f"must be {len(plan.all_groups)} numbers, one a group"
+        raise InvalidParameter("enrolled", rule, len(options.enrolled))
     analyses = [JointAnalysis(summary, groups, options) for groups in tiers]
     return estimate_of_analyses(analyses, statistic or Statistic.of(plan))
 
@@ -109,7 +112,7 @@ def _evidence(analyses: Sequence[JointAnalysis]) -> dict[str, Any]:
     The smallest of several p-values is multiplied by their number (Bonferroni).
     """
     tiers = [analysis.evidence() for analysis in analyses]
-    p_values = ("goodness_of_fit_p_value", "nobody_attacks_p_value")
+    p_values = ("goodness_of_fit_p_value", "nobody_attacks_p_value", "group_sizes_p_value")
     return {
         **tiers[0],
         **{name: min(1.0, len(tiers) * min(tier[name] for tier in tiers)) for name in p_values},
@@ -166,7 +169,7 @@ class JointMethod(FilterMethod):
 
     name = JOINT
     default_rank = 2
-    option_names = ("attackers_at_most", "worst_case_shares", "max_iterations")
+    option_names = ("attackers_at_most", "worst_case_shares", "enrolled", "max_iterations")
 
     def describe(self) -> str:
         """What it is."""

@@ -21,11 +21,14 @@ from unpoison.filters.joint import (
     JointCounts,
     ModelChoice,
     choose_model,
+    constants,
     nobody_p_value,
 )
 from unpoison.filters.worst_case import PossibleRange, PossibleRanges
+from unpoison.protocols.group_sizes import group_sizes_p_value
 from unpoison.protocols.joint_distribution import joint_distribution, unknown_distribution
 from unpoison.protocols.scheme_analysis import picture_of
+from unpoison.protocols.unfiltered import unfiltered_answer
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
 
@@ -91,8 +94,41 @@ class JointAnalysis:
 
     @cached_property
     def p_value(self) -> float:
-        """The p-value of the hypothesis that nobody attacks."""
-        return nobody_p_value(self.counts, self.choice.nobody)
+        """The p-value of the hypothesis that nobody attacks.
+
+        Of two tests: how well honest users explain the counts of all buckets, and whether the
+        groups' plain averages agree. The latter sees what is spread over many buckets; it has a
+        small part of the level, so that either one alone could be relied on (Bonferroni).
+        """
+        fitting = nobody_p_value(self.counts, self.choice.nobody)
+        agreement = unfiltered_answer(self.summary, [list(self.counts.groups)]).p_value
+        part = constants.AGREEMENT_PART
+        return min(1.0, fitting / (1 - part), agreement / part)
+
+    @cached_property
+    def group_sizes_p_value(self) -> float:
+        """The p-value of the hypothesis that users report alike in all groups."""
+        groups = list(self.groups)
+        plan_shares = [self.summary.plan.all_groups[group].share for group in groups]
+        enrolled = self.options.enrolled
+        expected = plan_shares if enrolled is None else [enrolled[group] for group in groups]
+        return group_sizes_p_value(self.summary.users[groups], np.array(expected, dtype=float))
+
+    @property
+    def selective(self) -> bool:
+        """Whether more users report in some groups than chance allows."""
+        return self.group_sizes_p_value < constants.LEAST_FIT_P_VALUE
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether no attack was found, though the test says that somebody attacks."""
+        none_found = not self.byzantine_fraction > 0
+        return none_found and self.p_value < constants.POOR_FIT_P_VALUE
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the answer may be off by more than its interval says."""
+        return self.choice.doubtful or self.suspicious or self.selective
 
     def possible(self, attackers: float) -> list[PossibleRange]:
         """The honest means, or frequencies of each category, with at most that many attackers."""
@@ -234,7 +270,8 @@ class JointAnalysis:
             "nobody_attacks_p_value": self.p_value,
             "fits": self.choice.fits,
             "other_models": list(self.choice.other_kinds),
-            "doubt": self.choice.doubtful,
+            "group_sizes_p_value": self.group_sizes_p_value,
+            "doubt": self.doubtful,
             "duality_gap": self.fit.duality_gap,
             "steps": self.fit.steps,
         }

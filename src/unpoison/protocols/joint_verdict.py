@@ -154,7 +154,14 @@ class JointVerdict:
                 "not know, or reports are not what the plan says. The interval is widened; do not "
                 "rely on the number."
             )
-        return " ".join([*self._poor_fit(), *self._one_group(), *self._other_kinds()])
+        doubts = (
+            self._poor_fit,
+            self._one_group,
+            self._other_kinds,
+            self._selective,
+            self._unsolved,
+        )
+        return " ".join(sentence for doubt in doubts for sentence in doubt())
 
     def _poor_fit(self) -> Iterator[str]:
         if any(tier.choice.fits_poorly for tier in self.tiers):
@@ -179,6 +186,18 @@ class JointVerdict:
                 f"The data cannot rule out that {explanations} (at most {self._most} attackers); "
                 "intervals allow for that."
             )
+
+    def _selective(self) -> Iterator[str]:
+        if any(tier.selective for tier in self.tiers):
+            yield (
+                "Some groups have more users than their share: attackers report in these alone, or "
+                "users of the others stopped reporting. If honest users did, and it depends on "
+                "their values, the number is off."
+            )
+
+    def _unsolved(self) -> Iterator[str]:
+        if not all(tier.converged for tier in self.tiers):
+            yield "The fit did not converge: take the number with care."
 
     def _noise(self) -> str:
         """The sentence where noise too faint to be noticed would widen the interval much."""

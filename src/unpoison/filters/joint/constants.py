@@ -201,6 +201,10 @@ NOISE_HALVINGS: Work = 7
 
 # Does anybody attack? (`significance.py`)
 
+AGREEMENT_PART: Level = 0.1
+"""Part of the level of "nobody attacks" that the test of the groups' averages has. That test is
+cautious, so a larger part would be lost."""
+
 P_VALUE_REPLICATES: Work = 40
 """Collections drawn to find the degrees of freedom of "nobody attacks"."""
 

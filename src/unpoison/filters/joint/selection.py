@@ -82,7 +82,7 @@ class ModelChoice:
     @property
     def doubtful(self) -> bool:
         """Whether the answer may be off by more than its interval says."""
-        unclear = bool(self.other_kinds) or not self.fits
+        unclear = bool(self.other_kinds) or not self.fits or not self.best.converged
         return unclear or self.fits_poorly or self.single_group_poisoned
 
 
