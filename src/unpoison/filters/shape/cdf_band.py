@@ -14,8 +14,9 @@ from scipy.stats import chi2
 
 from unpoison.filters.joint import Fit, JointCounts
 from unpoison.filters.joint import constants as joint_constants
+from unpoison.filters.joint.model import NOBODY
 from unpoison.filters.shape.extremes import Extremes
-from unpoison.filters.shape.grid import INPUT_BUCKETS, InputGrid
+from unpoison.filters.shape.grid import InputGrid
 from unpoison.filters.shape.local_model import LocalModel
 from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
@@ -52,8 +53,8 @@ def _band_of_model(counts: JointCounts, model: Fit, slack: float) -> Band:
     values = np.concatenate([grid.middles, grid.atoms])
     program = LocalModel(counts, model, transitions).program()
     extremes, padding = Extremes(program), np.zeros(len(program.slope) - len(values))
-    low, high = np.zeros(INPUT_BUCKETS + 1), np.ones(INPUT_BUCKETS + 1)
-    for place in range(1, INPUT_BUCKETS):
+    low, high = np.zeros(len(grid.edges)), np.ones(len(grid.edges))
+    for place in range(1, len(grid.middles)):
         below = np.append(values <= grid.edges[place], padding)
         above = np.append(values > grid.edges[place], padding)
         high[place] = min(extremes.largest(below, slack), 1.0)
@@ -64,7 +65,7 @@ def _band_of_model(counts: JointCounts, model: Fit, slack: float) -> Band:
 
 
 def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
-    """Of models of the same kind, the one that allows poison in most buckets.
+    """Of models of the same kind and attacked groups, that with poison in most buckets.
 
     It leaves most open: those with fewer buckets are its special cases, or nearly so.
 
@@ -76,7 +77,10 @@ def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
     >>> widest_of_each_kind([narrow, wide]) == [wide]
     True
     """
-    widest: dict[str, Fit] = {}
+    widest: dict[tuple[str, bytes], Fit] = {}
     for model in sorted(models, key=lambda model: int(model.model.support.sum())):
-        widest[model.model.kind] = model
+        # Without attackers all kinds are the same.
+        attacked = model.model.attacked & (model.attacker_shares > 0)
+        kind = model.model.kind if attacked.any() else NOBODY
+        widest[kind, attacked.tobytes()] = model
     return list(widest.values())

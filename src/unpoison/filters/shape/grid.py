@@ -14,8 +14,8 @@ INPUT_BUCKETS = 64
 long, and intervals become narrower only where ε and the number of users are large."""
 
 ATOM_WIDTH = 1e-6
-"""Width of the bucket that stands for a single value in a distribution, as a part of the range: a
-histogram has buckets only, and this one is narrower than anybody looks at."""
+"""Width of the bucket that stands for a single value, as a part of the range: far below what any
+interval resolves."""
 
 
 class InputGrid:
@@ -39,20 +39,21 @@ class InputGrid:
     @property
     def atoms(self) -> FloatArray:
         """The single values."""
-        return self._counts.values[self._counts.bucket_inputs :]
+        return self._counts.values[self._counts.buckets[0].inputs :]
 
     @property
     def atom_transitions(self) -> FloatArray:
         """Transitions from the single values."""
-        return self._counts.transitions[:, :, self._counts.bucket_inputs :]
+        return self._counts.transitions[:, :, self._counts.buckets[0].inputs :]
 
     @property
     def atom_edges(self) -> FloatArray:
-        """The narrow buckets, within the range, that stand for single values."""
+        """The narrow buckets that stand for the single values, one a line."""
         low, high = self.edges[[0, -1]]
-        half = (high - low) * ATOM_WIDTH / 2
-        middles = np.clip(self.atoms, low + half, high - half)
-        return np.stack([middles - half, middles + half], axis=1)
+        half_width = (high - low) * ATOM_WIDTH / 2
+        middles = np.clip(self.atoms, low + half_width, high - half_width)
+        left, right = np.maximum(middles - half_width, low), np.minimum(middles + half_width, high)
+        return np.stack([left, right], axis=1)
 
     @cached_property
     def transitions(self) -> FloatArray:
