@@ -60,28 +60,33 @@ def _print_mean(answer: Estimate, plan: Plan) -> None:
 
 
 def _print_distribution(distribution: Distribution, plan: Plan) -> None:
-    """Quantiles, each on a line with its interval; on one line where the method has none."""
+    """Quantiles, each on a line with its interval, or on one line; and the deviation."""
     from unpoison.estimate.wording import format_value
 
-    quantiles = {share: distribution.quantile(share) for share in PRINTED_QUANTILES}
-    intervals = {share: distribution.quantile_interval(share) for share in PRINTED_QUANTILES}
-    head = "quantiles"
-    for share, interval in intervals.items():
-        if interval is not None:
-            low, high = (format_value(end, plan) for end in interval)
-            value = format_value(quantiles[share], plan)
-            typer.echo(f"{head:9} {share:>3.0%} {value}   95 %: {low} to {high}")
-            head = ""
+    quantiles = {
+        share: format_value(distribution.quantile(share), plan) for share in PRINTED_QUANTILES
+    }
     if distribution.cdf_low is None:
-        listed = ", ".join(
-            f"{share:.0%} {format_value(value, plan)}" for share, value in quantiles.items()
-        )
+        listed = ", ".join(f"{share:.0%} {value}" for share, value in quantiles.items())
         typer.echo(f"quantiles {listed}")
+    else:
+        _print_quantiles(distribution, quantiles, plan)
     deviation = format_value(distribution.variance**0.5, plan)
     buckets = len(distribution.fractions)
     typer.echo(
         f"deviation {deviation}   (quantiles and this from {buckets} buckets, all in --json)"
     )
+
+
+def _print_quantiles(distribution: Distribution, quantiles: dict[float, str], plan: Plan) -> None:
+    from unpoison.estimate.wording import format_value
+
+    head, width = "quantiles", max(map(len, quantiles.values()))
+    for share, value in quantiles.items():
+        interval = distribution.quantile_interval(share) or ()
+        low, high = (format_value(end, plan) for end in interval)
+        typer.echo(f"{head:9} {share:>3.0%} {value:>{width}}   95 %: {low} to {high}")
+        head = ""
 
 
 def _print_frequencies(answer: Estimate) -> None:
