@@ -193,6 +193,22 @@ def test_bands_hold_the_truth_as_often_as_they_say_whatever_the_shape() -> None:
     assert np.mean(held) > 0.95
 
 
+def test_a_plan_with_a_step_has_a_histogram_and_a_band_on_its_values_alone() -> None:
+    plan = Plan.new(epsilon=2.0, min_epsilon=0.5, low=1, high=5, step=1)
+    stars = np.random.default_rng(1).choice(5, USERS, p=[0.3, 0.05, 0.05, 0.2, 0.4]) + 1
+    run = simulate(plan, Population.of(stars), rng=np.random.default_rng(2))
+    counts = JointCounts.of(run.summary, range(3))
+    best = fit(counts, PoisonModel.nobody(*counts.counts.shape))
+    smooth, (low, high) = smooth_histogram(counts, best), cdf_band(counts, [best])
+    assert len(smooth.atom_fractions) == 0
+    np.testing.assert_allclose(smooth.fractions[::2], [0.3, 0.05, 0.05, 0.2, 0.4], atol=0.05)
+    assert not smooth.fractions[1::2].any()
+    true = np.repeat([0, 0.3, 0.35, 0.4, 0.6, 1], 2)[1:-1]
+    assert (low <= true).all()
+    assert (true <= high).all()
+    assert (high - low).max() < 0.1
+
+
 def test_a_band_is_wider_with_more_models_and_larger_errors() -> None:
     counts, narrow = fitted("alike")
     wide = fit(counts, PoisonModel.alike(np.arange(64) >= 40, 3))

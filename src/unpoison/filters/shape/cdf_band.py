@@ -16,20 +16,14 @@ from unpoison.filters.joint import Fit, JointCounts
 from unpoison.filters.joint import constants as joint_constants
 from unpoison.filters.joint.model import NOBODY
 from unpoison.filters.shape.extremes import Extremes
-from unpoison.filters.shape.grid import InputGrid
+from unpoison.filters.shape.grid import Band, InputGrid
 from unpoison.filters.shape.local_model import LocalModel
 from unpoison.system.blas import single_threaded
-from unpoison.types import FloatArray
-
-Band = tuple[FloatArray, FloatArray]
 
 
 @single_threaded
 def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1.0) -> Band:
-    """The lowest and the highest CDF at the edges of `InputGrid`, over all models.
-
-    Users of a bucket are taken to be spread evenly, but may share a value at its edge. So the band
-    at an edge is from the low end at the edge before to the high end at the edge after.
+    """The lowest and the highest CDF at the edges of a histogram, over all models.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import PoisonModel, fit
@@ -44,7 +38,7 @@ def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1
     bands = [_band_of_model(counts, model, slack) for model in models]
     low = np.min([band[0] for band in bands], axis=0)
     high = np.max([band[1] for band in bands], axis=0)
-    return np.append(low[0], low[:-1]), np.append(high[1:], high[-1])
+    return InputGrid(counts).histogram_band(low, high)
 
 
 def _band_of_model(counts: JointCounts, model: Fit, slack: float) -> Band:
@@ -77,10 +71,10 @@ def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
     >>> widest_of_each_kind([narrow, wide]) == [wide]
     True
     """
-    widest: dict[tuple[str, bytes], Fit] = {}
+    widest: dict[tuple[str, bytes, bool], Fit] = {}
     for model in sorted(models, key=lambda model: int(model.model.support.sum())):
         # Without attackers all kinds are the same.
         attacked = model.model.attacked & (model.attacker_shares > 0)
         kind = model.model.kind if attacked.any() else NOBODY
-        widest[kind, attacked.tobytes()] = model
+        widest[kind, attacked.tobytes(), model.model.free_shares] = model
     return list(widest.values())

@@ -126,7 +126,7 @@ class LocalModel:
 
     def _scatter_of_shares(self, width: int) -> FloatArray:
         """Rows for the γ_t about their average: random groups make its variance γ(1 − γ)/n_t."""
-        number = len(self.attacked)
+        number = len(self.attacked) if self.fit.model.tied_shares else 0
         rows = np.zeros((number, width))
         if number:
             users = self.counts.users[self.attacked]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 from unpoison.filters.joint import Fit, JointCounts
-from unpoison.filters.shape.grid import INPUT_BUCKETS, InputGrid
+from unpoison.filters.shape.grid import InputGrid
 from unpoison.filters.shape.local_model import LocalModel
 from unpoison.filters.shape.program import QuadraticProgram
 from unpoison.types import FloatArray
@@ -55,29 +55,31 @@ def smooth_histogram(counts: JointCounts, fit: Fit) -> SmoothHistogram:
     (True, 0)
     """
     grid = InputGrid(counts)
-    candidates = [_smoothest(counts, fit, grid, with_atoms=True)]
     low, high = grid.middles[[0, -1]]
-    if low < fit.mean(counts.values) < high:
-        candidates.insert(0, _smoothest(counts, fit, grid, with_atoms=False))
-    best = min(candidates, key=lambda candidate: candidate.score(counts))
-    held = np.flatnonzero(best.honest[INPUT_BUCKETS:] > POSITIVE)
+    candidates = []
+    if grid.lattice or low < fit.mean(counts.values) < high:
+        candidates.append(_smoothest(counts, fit, grid, with_atoms=False))
+    if not grid.lattice:
+        candidates.append(_smoothest(counts, fit, grid, with_atoms=True))
+    best = min(candidates, key=lambda candidate: candidate.score(counts.bic_penalty))
+    held = np.flatnonzero(best.atoms > POSITIVE)
     return SmoothHistogram(
-        grid.edges,
-        best.honest[:INPUT_BUCKETS],
+        grid.histogram_edges,
+        grid.histogram(best.shares),
         grid.atom_edges[held],
-        best.honest[INPUT_BUCKETS:][held],
+        best.atoms[held],
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    honest: FloatArray
+    shares: FloatArray
+    atoms: FloatArray
     criterion: float
 
-    def score(self, counts: JointCounts) -> float:
-        """The criterion, and ln n for each single value that users hold."""
-        held = int((self.honest[INPUT_BUCKETS:] > POSITIVE).sum())
-        return self.criterion + held * counts.bic_penalty
+    def score(self, parameter_cost: float) -> float:
+        """The criterion, and the cost of a parameter for each single value that users hold."""
+        return self.criterion + parameter_cost * int((self.atoms > POSITIVE).sum())
 
 
 def _smoothest(counts: JointCounts, fit: Fit, grid: InputGrid, with_atoms: bool) -> _Candidate:
@@ -87,23 +89,24 @@ def _smoothest(counts: JointCounts, fit: Fit, grid: InputGrid, with_atoms: bool)
         transitions = np.concatenate([transitions, grid.atom_transitions], axis=2)
         values = np.concatenate([values, grid.atoms])
     program = LocalModel(counts, fit, transitions).program()
-    size, inputs = len(program.slope), len(values)
+    size, inputs, buckets = len(program.slope), len(values), len(grid.middles)
     program = program.with_sum(np.append(values, np.zeros(size - inputs)), fit.mean(counts.values))
-    roughness = _roughness(size)
+    roughness = _roughness(buckets, size)
     candidates = []
     for weight in WEIGHTS:
         penalty = weight * roughness
         point = program.with_penalty(penalty).minimum()
         criterion = _marginal_deviance(program, penalty, point)
-        candidates.append(_Candidate(np.maximum(point[:inputs], 0.0), criterion))
+        honest = np.maximum(point[:inputs], 0.0)
+        candidates.append(_Candidate(honest[:buckets], honest[buckets:], criterion))
     return min(candidates, key=lambda candidate: candidate.criterion)
 
 
-def _roughness(size: int) -> FloatArray:
+def _roughness(buckets: int, size: int) -> FloatArray:
     """The matrix of the sum of squared second differences of the density."""
-    differences = np.diff(np.eye(INPUT_BUCKETS), 2, axis=0) * INPUT_BUCKETS
+    differences = np.diff(np.eye(buckets), 2, axis=0) * buckets
     roughness = np.zeros((size, size))
-    roughness[:INPUT_BUCKETS, :INPUT_BUCKETS] = differences.T @ differences
+    roughness[:buckets, :buckets] = differences.T @ differences
     return roughness
 
 
