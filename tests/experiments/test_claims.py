@@ -38,6 +38,7 @@ def rows_of(name: str, world: World, quick: bool = True) -> pa.Table:
             "variance_left": 1.0,
             "variance_right": 1.0,
             "covered": 1.0,
+            "worst_case_holds": 1.0,
             "doubt": 0.0,
             "p_value": 0.5,
             **world(cell, method, collection),
@@ -94,6 +95,7 @@ def contrary(cell: Cell, method: str, collection: str) -> Row:
         "byzantine_fraction": cell.gamma + 0.5 / (1 + cell.epsilon),
         "variance_right": 2.0,
         "covered": 0.0,
+        "worst_case_holds": 0.0,
     }
 
 

@@ -17,6 +17,8 @@ MEASURES = {
     "squared_error": "MSE",
     "over_floor": "MSE / floor",
     "covered": "intervals that cover",
+    "worst_case_holds": "worst cases that hold",
+    "worst_case_over_limit": "worst case / limit",
     "suspicious": "p < 0.05",
     "gamma_error": "|γ̂ − γ|",
     "byzantine_fraction": "γ̂",

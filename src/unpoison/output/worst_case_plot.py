@@ -18,7 +18,7 @@ def draw_worst_case(axis: Any, estimate: Estimate, run: Simulation | None = None
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(5000, 0.3), rng=np.random.default_rng(1))
     >>> answer = estimate(run.summary, worst_case_shares=(0.0, 0.25, 0.5))
-    >>> figure, axes = new_figure(1)
+    >>> figure, axes = new_figure(1, width=5, height=4, across=1)
     >>> draw_worst_case(axes[0], answer)
     >>> axes[0].get_xlabel()
     'attackers, at most (% of a group)'

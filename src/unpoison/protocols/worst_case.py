@@ -62,7 +62,7 @@ def ranges_by_share(
     >>> options = FilterOptions(worst_case_shares=(0.1, 0.2))
     >>> analyses = [JointAnalysis(run.summary, range(5), options)]
     >>> few, many = ranges_by_share(plan, analyses, np.ones(1), 3.0)
-    >>> many.low < few.low < few.limit_low < 3 < few.limit_high < few.high < many.high
+    >>> many.low < few.low < 3 < few.high < many.high
     True
     """
     if plan.categorical:

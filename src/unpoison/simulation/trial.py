@@ -10,6 +10,7 @@ import numpy as np
 from unpoison.estimate import Estimate
 from unpoison.estimate.distribution import wasserstein
 from unpoison.filters.sides import SIDES
+from unpoison.protocols.worst_case import theoretical_limit
 from unpoison.simulation.ground_truth import Simulation
 
 GROUPED, UNGROUPED = "grouped", "ungrouped"
@@ -29,7 +30,8 @@ class Trial:
     those of x̂ with poison on that side, by which Alg. 3 chooses. `covered` is 1 if the interval has
     the truth in it, else 0, and `outside` how far the truth is from it, in half widths of the
     interval; `p_value` is that of "nobody attacks"; `doubt` is 1 if the method says that the data
-    cannot tell, else 0. `worst_case_holds` is 1 if the worst case has the truth in it, else 0.
+    cannot tell, else 0. `worst_case_holds` is 1 if the worst case has the truth in it, else 0;
+    `worst_case_over_limit` is its width over that of what no method could exclude.
 
     >>> attackers = {"byzantine_fraction": 0.25, "side": "right", "seconds": 0.1}
     >>> bounds = {"floor": 0.0625, "cramer_rao": 0.03}
@@ -58,6 +60,7 @@ class Trial:
     p_value: float = math.nan
     doubt: float = math.nan
     worst_case_holds: float = math.nan
+    worst_case_over_limit: float = math.nan
     frequencies: dict[str, float] | None = None
 
 
@@ -95,6 +98,7 @@ def compare_with_truth(
         **_variances(answer),
         **_certainty(answer, run),
         worst_case_holds=_worst_case_holds(answer, run),
+        worst_case_over_limit=_worst_case_over_limit(answer, run),
         frequencies=answer.frequencies,
     )
 
@@ -153,6 +157,16 @@ def _worst_case_holds(answer: Estimate, run: Simulation) -> float:
         return 0.0
     low, high = answer.worst_case.mean_range
     return float(low <= run.truth <= high)
+
+
+def _worst_case_over_limit(answer: Estimate, run: Simulation) -> float:
+    """The width of the worst case over the limit; NaN where either is missing, or there is none."""
+    if answer.worst_case is None or answer.worst_case.mean_range is None:
+        return math.nan
+    share = answer.worst_case.attackers_at_most
+    limits = theoretical_limit(run.summary.plan, answer.mean, share)
+    widths = np.diff([answer.worst_case.mean_range, limits]).ravel()
+    return float(widths[0] / widths[1]) if widths[1] > 0 else math.nan
 
 
 def _located(answer: Estimate, run: Simulation) -> float:
