@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,6 +118,8 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     crowd(server, campaign, 400, seed=1, value=30)
     first = estimate_shown(page, "")
     picture(page, "campaign")
+    assert re.fullmatch(r"[\d.]+ to [\d.]+", page.inner_text("#worst-case-value").strip())
+    assert "of each group attack" in page.inner_text("#worst-case-share")
     crowd(server, campaign, 1200, seed=2, value=60)
     second = estimate_shown(page, first)
     assert first != second

@@ -36,6 +36,7 @@ export function showEstimate(plan, estimate) {
   setText(byId("estimate-name"), answer.name);
   setText(byId("estimate-value"), answer.value);
   setText(byId("estimate-interval"), answer.interval);
+  showWorstCase(plan, estimate);
   showAttackers(estimate);
   showVerdict(estimate);
   announceAnswer(answer, estimate);
@@ -49,7 +50,8 @@ export function showEstimateError(error) {
 }
 
 export function hideEstimate() {
-  for (const id of ["estimate-box", "attackers-box", "verdict-box"]) show(byId(id), false);
+  for (const id of ["estimate-box", "worst-case-box", "attackers-box", "verdict-box"])
+    show(byId(id), false);
 }
 
 function mean(plan, { mean: value, interval, groups }) {
@@ -71,6 +73,19 @@ function mostFrequent({ frequencies, fit }) {
     value: name,
     interval: `${percent(share)}${interval ? ` (95 %: ${between(interval, percent)})` : ""}`,
   };
+}
+
+/** The range that holds whatever attackers send; of categories, that of the most frequent. */
+function showWorstCase(plan, estimate) {
+  const worst = estimate.worst_case;
+  const possible = Boolean(worst) && worst.low !== null;
+  show(byId("worst-case-box"), possible);
+  if (!possible) return;
+  const name = plan.categories ? mostFrequent(estimate).value : null;
+  const ends = name ? [worst.low[name], worst.high[name]] : [worst.low, worst.high];
+  setText(byId("worst-case-value"), between(ends, name ? percent : valueFormat(plan, ends)));
+  const share = `if at most ${percent(worst.attackers_at_most)} of each group attack`;
+  setText(byId("worst-case-share"), share);
 }
 
 function showAttackers(estimate) {
