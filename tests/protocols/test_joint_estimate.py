@@ -140,7 +140,7 @@ def test_quantiles_that_the_data_cannot_give_are_named() -> None:
 
 
 def test_any_distribution_is_possible_where_attackers_are_the_majority() -> None:
-    analysis = JointAnalysis(run_of("none").summary, range(3))
+    analysis = JointAnalysis(run_of("uniform:3C/4,C").summary, range(3))
     majority = replace(analysis.fit, attacker_shares=np.full(3, 0.6))
     analysis.__dict__["choice"] = replace(analysis.choice, best=majority)
     assert analysis.distribution().quantile_interval(0.5) == (0.0, 100.0)

@@ -24,8 +24,9 @@ MOST_PIVOTS = 300
 PATIENCE = 5
 """Rounds in which all wrong variables change at once though that makes no fewer: then one by one,
 which cannot go round in circles (Murty)."""
-MOST_STEPS = 150
-"""Steps of one path, at most; 10 are usual. A path that ends here has no bound."""
+MOST_STEPS = 60
+"""Steps of one path, at most; 10 are usual, 50 with very few reports. A path that ends here has no
+bound of its own, and takes that of a neighbouring edge."""
 ROUNDING = 1e-9
 """Size of rounding errors: of shares, and of slopes over the steepest one."""
 BROKEN = 1e-5
