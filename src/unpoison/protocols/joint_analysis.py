@@ -141,6 +141,11 @@ class JointAnalysis:
         """The share of attackers that the reports need at least."""
         return self._possible_ranges.least_attackers
 
+    @property
+    def enough_attackers(self) -> float:
+        """A share of attackers that explains the reports."""
+        return self._possible_ranges.enough_attackers
+
     @cached_property
     def _possible_ranges(self) -> PossibleRanges:
         return PossibleRanges(self.counts)

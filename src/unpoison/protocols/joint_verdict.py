@@ -227,8 +227,8 @@ class JointVerdict:
                 f"their reports with care explain means from {low} to {high} as well."
             )
         if self.fit["fewer_attackers_explain"]:
-            least = f"{100 * self.worst_case.least_attackers:.1f} %"
-            sentences.append(f"As few as {least} attackers could explain the reports.")
+            enough = max(tier.enough_attackers for tier in self.tiers)
+            sentences.append(f"As few as {100 * enough:.1f} % attackers could explain the reports.")
         return " ".join(sentences)
 
     def _worst(self) -> str:

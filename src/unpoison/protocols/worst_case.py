@@ -20,7 +20,7 @@ CLEARLY_WIDER = 3.0
 """How many times as wide as the interval the worst case must be, with as many attackers as the fit
 says, before the verdict calls the answer one of several."""
 CLEARLY_FEWER = 0.05
-"""By how much the fit's share must exceed the least that explains the reports to be mentioned."""
+"""By how much the fit's share must exceed one that explains the reports to be mentioned."""
 
 
 def worst_case_of(plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatArray) -> WorstCase:
@@ -163,6 +163,6 @@ def fewer_explain(analyses: Sequence[JointAnalysis]) -> bool:
     False
     """
     return any(
-        analysis.fraction_interval()[0] > analysis.least_attackers + CLEARLY_FEWER
+        analysis.fraction_interval()[0] > analysis.enough_attackers + CLEARLY_FEWER
         for analysis in analyses
     )

@@ -106,7 +106,24 @@ class PossibleRanges:
         >>> 0.15 < PossibleRanges(JointCounts.of(run.summary, range(5))).least_attackers < 0.2
         True
         """
-        return max(1 - most_honest(self._cells).with_noise(constants.LEAST_LEVEL), 0.0)
+        return max(1 - self._most_honest.with_noise(constants.LEAST_LEVEL), 0.0)
+
+    @property
+    def enough_attackers(self) -> float:
+        """A share of attackers that explains the reports, as far as noise lets that be told.
+
+        >>> import numpy as np
+        >>> from unpoison import Plan, simulate
+        >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
+        >>> run = simulate(plan, np.full(50_000, 0.5), "noise", 0.2, rng)
+        >>> PossibleRanges(JointCounts.of(run.summary, range(5))).enough_attackers < 0.1
+        True
+        """
+        return max(1 - self._most_honest.with_noise(1 - constants.LEVEL), 0.0)
+
+    @cached_property
+    def _most_honest(self) -> Bound:
+        return most_honest(self._cells)
 
     @cached_property
     def _cells(self) -> ReportCells:
