@@ -14,7 +14,6 @@ from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.estimate import numbers
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
-from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import (
     Fit,
     Intervals,
@@ -23,6 +22,7 @@ from unpoison.filters.joint import (
     choose_model,
     constants,
     nobody_p_value,
+    outvoted,
 )
 from unpoison.filters.worst_case import PossibleRange, PossibleRanges
 from unpoison.protocols.group_sizes import group_sizes_p_value
@@ -80,7 +80,7 @@ class JointAnalysis:
     @property
     def outvoted(self) -> bool:
         """Whether attackers seem to be the majority, so that nothing can be known."""
-        return self.byzantine_fraction >= MOST_ATTACKERS
+        return outvoted(self.counts, self.fit)
 
     @cached_property
     def intervals(self) -> Intervals:

@@ -4,7 +4,7 @@ from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.fitting import Fit, fit
 from unpoison.filters.joint.intervals import Interval, Intervals
 from unpoison.filters.joint.model import PoisonModel
-from unpoison.filters.joint.model_search import ModelSearch
+from unpoison.filters.joint.model_search import ModelSearch, outvoted
 from unpoison.filters.joint.selection import ModelChoice, choose_model
 from unpoison.filters.joint.significance import nobody_p_value
 
@@ -19,4 +19,5 @@ __all__ = [
     "choose_model",
     "fit",
     "nobody_p_value",
+    "outvoted",
 ]

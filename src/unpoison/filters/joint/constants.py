@@ -107,9 +107,9 @@ HOPELESS_DEVIANCE: Annotated[float, Origin.WORK] = 100.0
 FIRST_ATTACKER_SHARE: SolverFraction = 0.2
 """γ_t at the start of a fit with poison."""
 
-FIRST_NOISE_SHARE: SolverFraction = 0.02
-"""γ_t at the start of a fit of noise over the whole domain. Near 0, because that likelihood has a
-second peak at nothing but noise, which a start far from 0 could climb."""
+FIRST_FLAT_SHARE: SolverFraction = 0.02
+"""γ_t at the start of a fit of evenly spread poison. Near 0, because the likelihood of noise over
+the whole domain has a second peak at nothing but noise, which a start far from 0 could climb."""
 
 # Where poison may be (`initial_support.py`, `support_search.py`)
 
@@ -145,6 +145,39 @@ FEW_GROUPS: Work = 5
 MOST_ATTACKED_SETS: Work = 4
 """Sets of groups from which poison in some groups alone is sought, the most promising first."""
 
+# Poison in ranges (`faint_poison.py`, `range_search.py`)
+
+COARSE_VALUES: Work = 16
+"""Parts of the range of values at whose edges ranges of poison may begin, in a first look."""
+
+FINE_VALUES: Work = 64
+"""The same where a range is placed as exactly as buckets allow."""
+
+FAR_ENDS: Annotated[tuple[float, float], Origin.JUDGEMENT] = (1.0, 0.75)
+"""Where ranges that begin at a value end: at the end of the report domain, or half way from its
+middle to there, as the paper's [O, C] and [O, C/2] do."""
+
+MOST_MISSING_RANGES: Work = 3
+"""Ranges of buckets that are added to the best support, one after another, at most."""
+
+FAINT_PRIOR: Annotated[float, Origin.JUDGEMENT, Below(1.0)] = 0.9
+"""Probability, before the counts are seen, that there is poison besides that which is found. An
+interval is to hold if somebody attacks, so this is near 1; at 1/2 intervals of collections without
+attackers are a tenth narrower."""
+
+LEAST_FAINT_SHARE: Annotated[float, Origin.JUDGEMENT, Below(1.0)] = 1e-3
+"""Share of further attackers from which intervals allow for them. Beforehand, shares between this
+and one half are as likely in any two ranges of the same ratio."""
+
+FAINT_SHARES: Work = 40
+"""Shares of further attackers that are looked at: each is a sixth above the one before."""
+
+NEGLIGIBLE_PROBABILITY: SolverNumber = 1e-7
+"""Probability of a part of the mixture under which it is left out."""
+
+MIXTURE_PARTS: Work = 500
+"""Parts of the mixture from which quantiles are computed, at most."""
+
 # Which model (`model_search.py`, `selection.py`)
 
 LEAST_FIT_P_VALUE: Level = 1e-3
@@ -167,6 +200,10 @@ WIDENINGS: Annotated[tuple[int, int, int], Origin.JUDGEMENT] = (1, 2, 4)
 or fade below the noise. Up to a sixteenth of the report domain."""
 
 # Values that many users share (`point_values.py`, `honest_mixture.py`)
+
+VALUE_SEARCHES: Work = 2
+"""Searches for poison with values that many users share, at most, each with those that the poison
+found before asks for."""
 
 MOST_VALUE_ROUNDS: Work = 4
 """Rounds in which values are sought anew with the poison that fits the last ones, at most."""

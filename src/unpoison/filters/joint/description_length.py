@@ -18,24 +18,48 @@ from unpoison.types import BoolArray, FloatArray
 def support_price(support: BoolArray, deviations: FloatArray, ordered: bool) -> float:
     """The price of poison on a support, by group and bucket, of a size in standard deviations.
 
-    Where buckets are in an order, as numbers are, neighbours make a run: its first bucket costs
-    twice the log of the number of places, and its length as much for the buckets of a group.
-    Categories have no neighbours: each is a run.
-
     >>> broad, scattered = np.arange(8) < 4, np.arange(8) % 2 == 0
     >>> sizes = np.full((1, 8), 2.0)
     >>> prices = [support_price(buckets[None], sizes, True) for buckets in (broad, scattered)]
     >>> prices[0] < prices[1]
     True
     """
-    weights = float((1 + np.log1p(deviations[support] ** 2)).sum())
-    place, length = 2 * math.log(support.size), 2 * math.log(support.shape[1])
+    return weight_price(deviations[support]) + place_price(support, ordered)
+
+
+def weight_price(deviations: FloatArray) -> float:
+    """The price of weights of these sizes, in standard deviations.
+
+    >>> weight_price(np.zeros(2))
+    2.0
+    """
+    return float((1 + np.log1p(deviations**2)).sum())
+
+
+def place_price(support: BoolArray, ordered: bool) -> float:
+    """The price of where poison is, by group and bucket.
+
+    Where buckets are in an order, as numbers are, neighbours make a run: its first bucket costs
+    twice the log of the number of places, and its length as much for the buckets of a group. One
+    run in two is expected at an end of the domain, where poison moves the mean most: there are but
+    two such places in a group. Categories have no neighbours: each is a run.
+
+    >>> at_an_end, inside = np.arange(8) < 4, (np.arange(8) > 2) & (np.arange(8) < 7)
+    >>> place_price(at_an_end[None], True) < place_price(inside[None], True)
+    True
+    """
     if not ordered:
-        return weights + place * float(support.sum())
+        return 2 * math.log(support.size) * float(support.sum())
     padded = np.pad(support, ((0, 0), (1, 1)))
-    first = support & ~padded[:, :-2]
-    longer = first & padded[:, 2:]
-    return weights + place * float(first.sum()) + length * float(longer.sum())
+    runs = int((support & ~padded[:, :-2]).sum())
+    longer = runs - int((support & ~padded[:, :-2] & ~padded[:, 2:]).sum())
+    whole = int(support.all(axis=1).sum())
+    # A run of all buckets is at both ends, and is one run.
+    at_ends = int(support[:, 0].sum()) + int(support[:, -1].sum()) - whole
+    groups, outputs = support.shape
+    kinds_of_place = 2 * math.log(2) * runs
+    places = 2 * math.log(2 * groups) * at_ends + 2 * math.log(support.size) * (runs - at_ends)
+    return kinds_of_place + places + 2 * math.log(outputs) * longer
 
 
 def set_price(attacked: BoolArray) -> float:

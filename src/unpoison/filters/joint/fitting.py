@@ -11,7 +11,7 @@ from scipy.special import chdtrc
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import EVEN, PoisonModel
+from unpoison.filters.joint.model import PoisonModel
 from unpoison.filters.joint.point import Point
 from unpoison.filters.joint.scoring import ScoringStep, degrees_of_freedom
 from unpoison.filters.joint.solver import Maximum, maximise_likelihood
@@ -101,7 +101,7 @@ def fit(counts: JointCounts, model: PoisonModel, most_steps: int | None = None) 
     """
     most_steps = constants.MOST_STEPS if most_steps is None else most_steps
     best = _fit_of(maximise_likelihood(counts, model, most_steps))
-    if model.kind == EVEN:
+    if model.flat:
         # The likelihood may have a second peak, at nothing but noise: no noise may be better.
         nobody = PoisonModel.nobody(*counts.counts.shape)
         without_noise = _fit_of(maximise_likelihood(counts, nobody, most_steps))

@@ -12,7 +12,7 @@ from unpoison.filters.joint.attacked_groups import PutAside, sets_of_groups
 from unpoison.filters.joint.initial_support import in_any_group, widened
 from unpoison.filters.joint.model import NOBODY, PoisonModel
 from unpoison.filters.joint.model_search import ModelSearch
-from unpoison.filters.joint.support_search import refine_support
+from unpoison.filters.joint.support_search import refine_best
 from unpoison.types import BoolArray
 
 
@@ -37,9 +37,9 @@ def search_attacked_groups(search: ModelSearch) -> None:
     search.fit(PoisonModel.nobody(*search.counts.counts.shape))
     if len(search.counts.groups) < 2 or _all_groups_agree(search):
         return
-    for aside in _promising_sets(search)[: constants.MOST_ATTACKED_SETS]:
-        for model in _models(search, aside):
-            refine_support(search, model)
+    promising = _promising_sets(search)[: constants.MOST_ATTACKED_SETS]
+    starts = [model for aside in promising for model in _models(search, aside)]
+    refine_best(search, starts, constants.MOST_ATTACKED_SETS)
 
 
 def _all_groups_agree(search: ModelSearch) -> bool:

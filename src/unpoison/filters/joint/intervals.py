@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import norm
 
 from unpoison.filters.joint import constants
+from unpoison.filters.joint.faint_mixture import FaintMixture
 from unpoison.filters.joint.fitting import Fit
 from unpoison.filters.joint.noise import most_unnoticed_noise
 from unpoison.filters.joint.selection import ModelChoice
@@ -29,7 +30,7 @@ class Intervals:
     >>> run = simulate(plan, values, "point:C", 0.3, np.random.default_rng(1))
     >>> intervals = Intervals(choose_model(JointCounts.of(run.summary, range(4))))
     >>> low, high = intervals.attacker_share()
-    >>> low < 0.3 < high < 0.31
+    >>> low < 0.3 < high < 0.34
     True
     """
 
@@ -37,17 +38,28 @@ class Intervals:
 
     def mean(self, values: FloatArray) -> Interval:
         """For the honest mean of the given values of x."""
-        return self._of_mean(self._plausible, values)
+        return _hull([self._of_mean(self._plausible, values), self._with_faint_poison(values)])
 
     def mean_with_noise(self, values: FloatArray) -> Interval:
         """The same if some users, too few to be noticed, send noise over the whole domain."""
-        return self._of_mean(self._plausible + self._unnoticed_noise, values)
+        return _hull([self.mean(values), self._of_mean(self._unnoticed_noise, values)])
 
     def attacker_share(self) -> Interval:
         """For γ. If nobody seems to attack, it goes as far as noise that would not be noticed."""
         candidates = self._plausible + self._unnoticed_noise
         low, high = _hull(self._of_share(candidate) for candidate in candidates)
+        high = max(high, self.choice.attacker_share + self._faint.most_share)
         return max(low, 0.0), min(high, 1.0)
+
+    def _with_faint_poison(self, values: FloatArray) -> Interval:
+        """For the chosen model, with poison besides its own that is too faint to be found."""
+        best = self.choice.best
+        error = self.error_factor * best.free_mean(values)[1]
+        return self._faint.interval(best, values, error)
+
+    @cached_property
+    def _faint(self) -> FaintMixture:
+        return FaintMixture.besides(self.choice.best)
 
     def _of_share(self, candidate: Fit) -> Interval:
         weights = self.choice.counts.user_weights(candidate.model.attacked)
@@ -65,7 +77,7 @@ class Intervals:
             middle, error = candidate.free_mean(values)
             error *= self.error_factor
             intervals.append(_around(candidate.mean(values), middle, error, limits))
-        return _hull(intervals)
+        return _hull(intervals) if intervals else (math.inf, -math.inf)
 
     @property
     def _plausible(self) -> list[Fit]:

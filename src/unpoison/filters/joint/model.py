@@ -1,4 +1,4 @@
-"""Models of the poison: `nobody`, `even`, `alike` and `own` (docs/method.md, The model)."""
+"""Models of the poison: `nobody`, `even`, `range`, `alike`, `own` (docs/method.md, The model)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from unpoison.filters.joint.poison_ranges import PoisonRange
 from unpoison.types import BoolArray, FloatArray, IntArray
 
 NOBODY = "nobody"
 EVEN = "even"
+RANGE = "range"
 ALIKE = "alike"
 OWN = "own"
 
@@ -20,8 +22,9 @@ class PoisonModel:
     """Which buckets poison may be in, and how it may differ between groups.
 
     `nobody`: there is none. `even`: it is spread evenly over the report domain, in all groups.
-    `alike`: attackers send the same distribution in all groups, relative to the report domain.
-    `own`: every group has its own. `support` is by group and bucket.
+    `range`: it is spread evenly over a range of reports. `alike`: attackers send the same
+    distribution in all groups, relative to the report domain. `own`: every group has its own.
+    `support` is by group and bucket.
 
     Groups without a support are not attacked. The share γ_t of attackers is a number for each group
     that is. These shares scatter about one γ, as random groups make them; with `free_shares` any
@@ -35,6 +38,9 @@ class PoisonModel:
     kind: str
     support: BoolArray
     free_shares: bool = False
+    reports_range: PoisonRange | None = None
+    shape: FloatArray | None = None
+    """Of `range`: the fractions of the poison by group and bucket."""
 
     @classmethod
     def nobody(cls, groups: int, outputs: int) -> PoisonModel:
@@ -45,6 +51,14 @@ class PoisonModel:
     def even(cls, groups: int, outputs: int) -> PoisonModel:
         """Noise over the whole domain."""
         return cls(EVEN, np.ones((groups, outputs), dtype=bool))
+
+    @classmethod
+    def on_range(
+        cls, reports_range: PoisonRange, shape: FloatArray, attacked: BoolArray
+    ) -> PoisonModel:
+        """Poison spread over a range, of a shape by group and bucket, in the attacked groups."""
+        shape = np.where(attacked[:, None], shape, 0.0)
+        return cls(RANGE, shape > 0, reports_range=reports_range, shape=shape)
 
     @classmethod
     def alike(
@@ -93,12 +107,22 @@ class PoisonModel:
     @property
     def shared(self) -> bool:
         """Whether all attacked groups have the same poison."""
-        return self.kind in (EVEN, ALIKE)
+        return self.kind in (EVEN, RANGE, ALIKE)
+
+    @property
+    def flat(self) -> bool:
+        """Whether poison is spread evenly over its buckets, so that its share says all."""
+        return self.kind in (EVEN, RANGE)
 
     @cached_property
     def shared_buckets(self) -> IntArray:
         """The buckets in which shared poison may be."""
         return np.flatnonzero(self.support.any(axis=0))
+
+    @property
+    def first_attacked(self) -> BoolArray:
+        """The buckets of poison in the first attacked group, as the one line of a support."""
+        return self.support[np.flatnonzero(self.attacked)[:1]]
 
     @cached_property
     def weight_count(self) -> int:
@@ -135,7 +159,9 @@ class PoisonModel:
         [[0.125, 0.125, 0.125, 0.125]]
         """
         poison = np.zeros(self.support.shape)
-        if self.kind == EVEN:
+        if self.shape is not None:
+            poison[:] = attacker_shares[:, None] * self.shape
+        elif self.kind == EVEN:
             poison[:] = (self.attacked * attacker_shares)[:, None] / self.support.shape[1]
         elif self.kind == ALIKE:
             poison[:, self.shared_buckets] = (self.attacked * attacker_shares)[:, None] * weights

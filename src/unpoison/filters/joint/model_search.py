@@ -10,9 +10,14 @@ import numpy as np
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.description_length import set_price, support_price
+from unpoison.filters.joint.description_length import (
+    place_price,
+    set_price,
+    support_price,
+    weight_price,
+)
 from unpoison.filters.joint.fitting import Fit, fit
-from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
+from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, RANGE, PoisonModel
 from unpoison.types import FloatArray
 
 
@@ -46,12 +51,13 @@ class ModelSearch:
     """
 
     counts: JointCounts
-    fits: dict[tuple[str, bool, bytes], Fit] = field(default_factory=dict)
+    fits: dict[tuple[str, bool, bytes, bytes], Fit] = field(default_factory=dict)
     _ranks: dict[int, Rank] = field(default_factory=dict)
 
     def fit(self, model: PoisonModel) -> Fit:
         """Fit a model, or return its fit from before."""
-        key = model.kind, model.free_shares, model.support.tobytes()
+        shape = b"" if model.shape is None else model.shape.tobytes()
+        key = model.kind, model.free_shares, model.support.tobytes(), shape
         if key not in self.fits:
             self.fits[key] = fit(self.counts, model)
         return self.fits[key]
@@ -72,6 +78,9 @@ class ModelSearch:
         price = set_price(model.attacked) + counts.bic_penalty * shares
         if model.kind == EVEN:
             return candidate.deviance + price + counts.bic_penalty
+        if model.kind == RANGE:
+            place = place_price(model.first_attacked, counts.ordered)
+            return candidate.deviance + price + place + weight_price(share_deviation(candidate))
         deviations = poison_in_deviations(counts, candidate)
         # Shared poison has one support and one shape, whatever the number of its groups.
         rows = np.flatnonzero(model.attacked)[:1] if model.shared else slice(None)
@@ -81,7 +90,11 @@ class ModelSearch:
     def is_possible(self, candidate: Fit) -> bool:
         """Whether a model explains the counts with attackers in the minority."""
         explains = candidate.p_value > constants.LEAST_FIT_P_VALUE
-        return explains and self.attacker_share(candidate) < MOST_ATTACKERS
+        return explains and not outvoted(self.counts, candidate)
+
+    def is_hopeless(self, candidate: Fit) -> bool:
+        """Whether a model is so far from the counts that refining it is of no use."""
+        return candidate.deviance > constants.HOPELESS_DEVIANCE * self.counts.counts.size
 
     def rank(self, candidate: Fit) -> Rank:
         """Sort key; the least is the best.
@@ -96,7 +109,7 @@ class ModelSearch:
         return self._ranks[id(candidate)]
 
     def _rank(self, candidate: Fit) -> Rank:
-        majority = self.attacker_share(candidate) >= MOST_ATTACKERS
+        majority = outvoted(self.counts, candidate)
         misfit = candidate.deviance - candidate.degrees_of_freedom
         if majority and candidate.model.kind == OWN:
             return Standing.EXPLAINS_ANYTHING, misfit
@@ -133,6 +146,35 @@ def attacker_share(counts: JointCounts, candidate: Fit) -> float:
     0.0
     """
     return float(counts.user_weights(candidate.model.attacked) @ candidate.attacker_shares)
+
+
+def outvoted(counts: JointCounts, candidate: Fit) -> bool:
+    """Whether attackers are the majority of all users: nothing can be known then.
+
+    They may be the majority of some groups, since the others tell of honest users.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> outvoted(counts, fit(counts, PoisonModel.nobody(4, 64)))
+    False
+    """
+    everybody = counts.user_weights(np.ones(len(counts.users), dtype=bool))
+    return float(everybody @ candidate.attacker_shares) >= MOST_ATTACKERS
+
+
+def share_deviation(candidate: Fit) -> FloatArray:
+    """The largest share of attackers in its standard errors, as an array of one number.
+
+    >>> from unpoison import Plan, simulate
+    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> share_deviation(fit(counts, PoisonModel.nobody(4, 64))).tolist()
+    [0.0]
+    """
+    errors = np.sqrt(np.maximum(np.diag(candidate.share_covariance), 0.0))
+    deviations = candidate.attacker_shares / np.maximum(errors, np.finfo(float).tiny)
+    return np.array([np.where(errors > 0, deviations, 0.0).max()])
 
 
 def poison_in_deviations(counts: JointCounts, candidate: Fit) -> FloatArray:

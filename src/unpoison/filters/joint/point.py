@@ -13,7 +13,7 @@ from scipy.special import rel_entr
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
-from unpoison.filters.joint.model import ALIKE, EVEN, OWN, PoisonModel
+from unpoison.filters.joint.model import ALIKE, OWN, PoisonModel
 from unpoison.types import FloatArray, IntArray
 
 
@@ -33,8 +33,7 @@ class Point:
         groups, inputs = len(counts.reports), counts.inputs
         self.attacked = np.flatnonzero(model.attacked)
         self.honest = np.full(inputs, 1 / inputs)
-        noise = model.kind == EVEN
-        share = constants.FIRST_NOISE_SHARE if noise else constants.FIRST_ATTACKER_SHARE
+        share = constants.FIRST_FLAT_SHARE if model.flat else constants.FIRST_ATTACKER_SHARE
         self.honest_shares = np.where(model.attacked, 1 - share, 1.0)
         self.weights = model.initial_weights(share)
         self.barrier = constants.FIRST_BARRIER

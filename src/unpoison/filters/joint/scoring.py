@@ -47,13 +47,24 @@ class ScoringStep:
     """N_t / p in rows."""
     derivatives: FloatArray
     """J: ∂p by x and a, in rows."""
+    slope: FloatArray
+    """∂(Σ N p − c ln p)/∂p in rows: what is minimised, without barriers."""
+    weight_gradient: FloatArray
+    """The gradient of what is minimised by the weights, with their barrier."""
+    solution: FloatArray
+    """The step of x and a, and the multipliers of the fixed sums."""
 
     @cached_property
+    def inverse(self) -> FloatArray:
+        """The inverse of the matrix of the equations for x, a and the multipliers."""
+        inverse: FloatArray = np.linalg.inv(self.scaled_system) * self.scale[:, None] * self.scale
+        return inverse
+
+    @property
     def covariance(self) -> FloatArray:
         """Of x and a, with the weights free."""
-        inverse = np.linalg.inv(self.scaled_system) * self.scale[:, None] * self.scale
         size = self.derivatives.shape[1]
-        covariance: FloatArray = inverse[:size, :size]
+        covariance: FloatArray = self.inverse[:size, :size]
         return covariance
 
     @classmethod
@@ -96,6 +107,9 @@ class ScoringStep:
             weight_variance=eliminated.variance,
             precision=precision,
             derivatives=derivatives,
+            slope=slope,
+            weight_gradient=eliminated.gradient,
+            solution=solution,
         )
 
 

@@ -20,9 +20,14 @@ from unpoison.filters.joint.initial_support import (
     one_sided_supports,
     widened,
 )
-from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, PoisonModel
+from unpoison.filters.joint.model import ALIKE, EVEN, NOBODY, OWN, RANGE, PoisonModel
 from unpoison.filters.joint.model_search import ModelSearch, Standing, attacker_share
 from unpoison.filters.joint.point_values import with_point_values
+from unpoison.filters.joint.range_search import (
+    move_range,
+    search_missing_poison,
+    search_ranges,
+)
 from unpoison.filters.joint.support_search import (
     refine_best,
     refine_support,
@@ -44,7 +49,7 @@ class ModelChoice:
     >>> run = simulate(plan, values, "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> choice = choose_model(JointCounts.of(run.summary, range(4)))
     >>> choice.best.model.kind, choice.fits, round(choice.attacker_share, 2)
-    ('alike', True, 0.3)
+    ('range', True, 0.3)
     """
 
     counts: JointCounts
@@ -76,14 +81,19 @@ class ModelChoice:
     @property
     def other_kinds(self) -> tuple[str, ...]:
         """Other kinds of model that may be true as well."""
-        kinds = dict.fromkeys(candidate.model.kind for candidate in self.others)
-        return tuple(kind for kind in kinds if kind != self.best.model.kind)
+        kinds = dict.fromkeys(_told_kind(candidate) for candidate in self.others)
+        return tuple(kind for kind in kinds if kind != _told_kind(self.best))
 
     @property
     def doubtful(self) -> bool:
         """Whether the answer may be off by more than its interval says."""
         unclear = bool(self.other_kinds) or not self.fits or not self.best.converged
         return unclear or self.fits_poorly or self.single_group_poisoned
+
+
+def _told_kind(candidate: Fit) -> str:
+    """The kind of a model as it is told: evenly spread in a range is alike in all groups."""
+    return ALIKE if candidate.model.kind == RANGE else candidate.model.kind
 
 
 def choose_model(counts: JointCounts) -> ModelChoice:
@@ -101,19 +111,29 @@ def choose_model(counts: JointCounts) -> ModelChoice:
     supports, nobody = initial_supports(counts), PoisonModel.nobody(*counts.counts.shape)
     even = PoisonModel.even(*counts.counts.shape)
     search = _search_simple_models(counts, supports)
+    search_ranges(search)
     # A poor fit may be due to values that many users share: these come before any other attack.
-    if not search.is_possible(search.best) or _explains_badly(search.best):
-        alike = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
-        search = _with_point_values(search, [nobody, even, *alike], supports)
+    # Twice, because the poison is found only with about the right values, and these with it.
+    for _ in range(constants.VALUE_SEARCHES):
+        if not _explains_badly(search.best):
+            break
+        poisoned = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
+        finer = _with_point_values(counts, search, [nobody, even, *poisoned], supports)
+        # Values that explain next to nothing would make all that follows slow.
+        if finer is search or search.is_hopeless(finer.best):
+            break
+        search = finer
+        search_ranges(search)
     search_attacked_groups(search)
     _search_free_shares(search, supports)
     if not search.is_possible(search.best):
         _search_own_models(search, supports)
     if _explains_badly(search.best) and search.best.model.kind == OWN:
-        search = _with_point_values(search, [search.best.model], supports)
+        search = _with_point_values(search.counts, search, [search.best.model], supports)
         _search_own_models(search, [search.best.model.support, *supports])
-    best, even_fit = search.best, search.fit(even)
-    return ModelChoice(search.counts, best, search.fit(nobody), even_fit, _plausible_others(search))
+    search_missing_poison(search)
+    nobody_fit, even_fit, others = search.fit(nobody), search.fit(even), _plausible_others(search)
+    return ModelChoice(search.counts, search.best, nobody_fit, even_fit, others)
 
 
 def _explains_badly(candidate: Fit) -> bool:
@@ -132,11 +152,11 @@ def _search_simple_models(counts: JointCounts, supports: list[BoolArray]) -> Mod
 
 
 def _with_point_values(
-    search: ModelSearch, models: list[PoisonModel], supports: list[BoolArray]
+    counts: JointCounts, search: ModelSearch, models: list[PoisonModel], supports: list[BoolArray]
 ) -> ModelSearch:
-    """A new search with more values of users, if one of the models asks for any."""
-    finer = with_point_values(search.counts, models)
-    if finer is search.counts:
+    """A new search with the values of users added that the models ask for, if any."""
+    finer = with_point_values(counts, models)
+    if finer is counts:
         return search
     finer_search = _search_simple_models(finer, supports)
     for model in models:
@@ -179,6 +199,7 @@ def _search_own_models(search: ModelSearch, supports: list[BoolArray]) -> None:
 
 def _plausible_others(search: ModelSearch) -> tuple[Fit, ...]:
     """Fits that may be true as well as the best; all informative ones if the best does not fit."""
+    move_range(search)
     best, tried = search.best, list(search.fits.values())
     if best.p_value > constants.LEAST_FIT_P_VALUE:
         others = [fit for fit in tried if fit is not best and _is_plausible(search, best, fit)]
@@ -189,10 +210,12 @@ def _plausible_others(search: ModelSearch) -> tuple[Fit, ...]:
 
 def _widened_fits(search: ModelSearch, best: Fit) -> list[Fit]:
     """The best with more buckets on either side: poison may end within one, or fade away."""
-    model, mechanism = best.model, search.counts.buckets[0].mechanism
-    # Categories have no neighbours.
-    if mechanism.categorical or model.kind not in (ALIKE, OWN):
+    model = best.model
+    # Categories have no neighbours, and noise is everywhere.
+    if not search.counts.ordered or model.kind in (NOBODY, EVEN):
         return []
+    if model.kind == RANGE:
+        model = PoisonModel.alike(in_any_group(model.support), len(model.attacked), model.attacked)
     supports = (widened(model.support, reach) for reach in constants.WIDENINGS)
     fits = [search.fit(model.with_support(support)) for support in supports]
     return [fit for fit in fits if fit is not best and search.is_possible(fit)]

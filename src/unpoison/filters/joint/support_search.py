@@ -21,7 +21,7 @@ from unpoison.types import BoolArray
 def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
     """Add buckets where counts exceed what is expected, leave out those of poison within noise.
 
-    A change is kept if it makes the model rank better.
+    A change is kept if it makes the model rank better. Evenly spread poison stays as it is.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
@@ -34,7 +34,7 @@ def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
     True
     """
     best = search.fit(model)
-    for _ in range(constants.MOST_SUPPORT_ROUNDS):
+    for _ in range(0 if model.flat else constants.MOST_SUPPORT_ROUNDS):
         changed = _pruned(search, _grown(search, best))
         if changed is best:
             break
@@ -42,7 +42,9 @@ def refine_support(search: ModelSearch, model: PoisonModel) -> Fit:
     return best
 
 
-def refine_best(search: ModelSearch, starts: Sequence[PoisonModel]) -> None:
+def refine_best(
+    search: ModelSearch, starts: Sequence[PoisonModel], most: int | None = None
+) -> None:
     """Refine the support of those models to start from that rank best.
 
     >>> import numpy as np
@@ -57,7 +59,7 @@ def refine_best(search: ModelSearch, starts: Sequence[PoisonModel]) -> None:
     [63]
     """
     ranked = sorted(starts, key=lambda start: search.rank(search.fit(start)))
-    for start in ranked[: constants.MOST_STARTS]:
+    for start in ranked[: constants.MOST_STARTS if most is None else most]:
         refine_support(search, start)
 
 

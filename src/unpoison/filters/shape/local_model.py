@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unpoison.filters.joint import Fit, JointCounts
-from unpoison.filters.joint.model import ALIKE, EVEN, OWN
+from unpoison.filters.joint.model import ALIKE, OWN
 from unpoison.filters.shape.program import RIDGE, QuadraticProgram
 from unpoison.types import BoolArray, FloatArray, IntArray
 
@@ -89,7 +89,7 @@ class LocalModel:
         matrix = np.concatenate([by_honest, by_share, weights], axis=2)
         # First order in γ: what the fit's own γ̂ contribute is no part of the change.
         constant = -by_share @ fit.attacker_shares[self.attacked]
-        if fit.model.kind == EVEN:
+        if fit.model.flat:
             constant += fit.poison
         deviation = np.sqrt(self.counts.precision(fit.expected))
         matrix = (matrix * deviation[:, :, None]).reshape(-1, matrix.shape[2])
