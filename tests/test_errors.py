@@ -60,7 +60,7 @@ def defined() -> dict[str, type]:
     }
 
 
-def drawn() -> dict[str, str]:
+def drawing() -> dict[str, str]:
     """Each error of the drawing in the module's docstring, with the one it hangs on."""
     branch = re.compile(r"^    ([│ ├└─]*)([A-Z]\w+)(?:  |$)")
     parents: dict[str, str] = {}
@@ -74,7 +74,7 @@ def drawn() -> dict[str, str]:
 
 
 def test_the_drawing_is_the_tree() -> None:
-    parents = drawn()
+    parents = drawing()
     assert parents.keys() == defined().keys()
     for name, parent in parents.items():
         bases = [base.__name__ for base in defined()[name].__bases__]

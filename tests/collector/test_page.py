@@ -64,7 +64,7 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=Path(PICTURES, f"{name}.png"), full_page=True)
 
 
-def crowd(
+def report_from_devices(
     server: InProcessCollector, campaign: RunningCampaign, users: int, seed: int, value: float
 ) -> None:
     """Many devices report over HTTP, a fifth of which attack."""
@@ -115,12 +115,12 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.goto(f"{server.url}/campaigns/{campaign_id}")
     page.wait_for_function("document.querySelector('#users-value').textContent.startsWith('1')")
 
-    crowd(server, campaign, 400, seed=1, value=30)
+    report_from_devices(server, campaign, 400, seed=1, value=30)
     first = estimate_shown(page, "")
     picture(page, "campaign")
     assert re.fullmatch(r"[\d.]+ to [\d.]+", page.inner_text("#worst-case-value").strip())
     assert "of each group attack" in page.inner_text("#worst-case-share")
-    crowd(server, campaign, 1200, seed=2, value=60)
+    report_from_devices(server, campaign, 1200, seed=2, value=60)
     second = estimate_shown(page, first)
     assert first != second
     page.wait_for_selector("#histograms-list figure canvas")

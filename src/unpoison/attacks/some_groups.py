@@ -30,8 +30,8 @@ class SomeGroups(AttackByGroups):
 
     >>> from unpoison.attacks.target import Collection
     >>> from unpoison.mechanisms import make
-    >>> part = make("piecewise", 8.0)
-    >>> groups = tuple(Target(part, 0.1, groups=2, group=group) for group in (0, 1))
+    >>> mechanism = make("piecewise", 8.0)
+    >>> groups = tuple(Target(mechanism, 0.1, groups=2, group=group) for group in (0, 1))
     >>> collection, rng = Collection(groups, np.array([0.1])), np.random.default_rng(1)
     >>> sent = [SomeGroups((1,)).poison(collection.target(n), 10_000, rng) for n in (0, 1)]
     >>> [round(float(reports.mean()), 1) for reports in sent]

@@ -60,8 +60,8 @@ def perturb(
         ReportWriter(file, output, whole=whole, users=user_column is not None) as writer,
         progress("Perturbing", values.stat().st_size) as advance,
     ):
-        drawn = _draw_in_blocks(reporter, values, column, user_column, budget_column)
-        for block, reports, bytes_read in drawn:
+        blocks = _draw_in_blocks(reporter, values, column, user_column, budget_column)
+        for block, reports, bytes_read in blocks:
             names = None if user_column is None else block[user_column][reports.user]
             writer.write(reports.group, reports.value, names)
             users, rows = users + len(block[column]), rows + len(reports)

@@ -161,8 +161,8 @@ def simulate(
     # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:
-        drawn = DEFAULT_USERS if users is None else users
-        sample = draw_sample(dataset or DEFAULT_DATASET, drawn, column, random_streams(seeds)[0])
+        size = DEFAULT_USERS if users is None else users
+        sample = draw_sample(dataset or DEFAULT_DATASET, size, column, random_streams(seeds)[0])
     else:
         refuse_together("--values", {"dataset": dataset, "users": users})
         sample = read_sample(values, column, _reads_categories(plan, mechanism))

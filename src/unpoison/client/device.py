@@ -225,8 +225,8 @@ def submission(entry: Entry) -> dict[str, Any]:
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
-    ...     drawn = ledger.record(entry, Draw("t", (2,), (17, 4), Fraction(1, 2)), Fraction(8))
-    ...     sorted(submission(drawn)), submission(drawn)["values"]
+    ...     recorded = ledger.record(entry, Draw("t", (2,), (17, 4), Fraction(1, 2)), Fraction(8))
+    ...     sorted(submission(recorded)), submission(recorded)["values"]
     (['device', 'ticket', 'values'], [17, 4])
     """
     draw = entry.draw

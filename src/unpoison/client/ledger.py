@@ -76,8 +76,8 @@ class Ledger:
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
-    ...     drawn = ledger.record(entry, Draw("t", (2,), (17,), Fraction(1, 2)), Fraction(8))
-    ...     ledger.spent(), drawn.state
+    ...     recorded = ledger.record(entry, Draw("t", (2,), (17,), Fraction(1, 2)), Fraction(8))
+    ...     ledger.spent(), recorded.state
     (Fraction(1, 2), 'drawn')
     """
 

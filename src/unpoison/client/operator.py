@@ -29,7 +29,7 @@ class Operator:
     """
 
     def __init__(self, collector: str, token: str, *, insecure: bool = False) -> None:
-        self.address = Address.trusted(collector, insecure)
+        self.address = Address.parse_for_secrets(collector, insecure)
         # The token becomes a header: a line break in it would begin another one.
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidParameter("token", "must be letters, digits and signs", "others")

@@ -77,7 +77,7 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.address = Address.trusted(collector, insecure)
+        self.address = Address.parse_for_secrets(collector, insecure)
         self.timeout, self.retries, self.context = timeout, retries or Retries(), context
         self.sleep, self.clock = sleep, clock
         self._connection: HTTPConnection | None = None

@@ -66,7 +66,7 @@ class SubsetClusters(RobustAverage):
             _draw(whole, size, min(SUBSETS_AT_ONCE, self.subsets - first), rng)
             for first in range(0, self.subsets, SUBSETS_AT_ONCE)
         ]
-        return np.concatenate([drawn @ coarse.values / drawn.sum(axis=1) for drawn in blocks])
+        return np.concatenate([counts @ coarse.values / counts.sum(axis=1) for counts in blocks])
 
 
 @defences.register("k-means", order=3)

@@ -25,8 +25,8 @@ class Maximum:
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, [0, 1])
-    >>> found = maximise_likelihood(counts, PoisonModel.nobody(2, 64), most_steps=200)
-    >>> found.converged, found.steps < 20
+    >>> solution = maximise_likelihood(counts, PoisonModel.nobody(2, 64), most_steps=200)
+    >>> solution.converged, solution.steps < 20
     (True, True)
     """
 

@@ -36,10 +36,8 @@ class Clipping(Fault):
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Honest reports of the moved values."""
-        part = plan.group_mechanisms[group]
-        middle, half = (
-            (part.input_low + part.input_high) / 2,
-            (part.input_high - part.input_low) / 2,
-        )
+        mechanism = plan.group_mechanisms[group]
+        middle = (mechanism.input_low + mechanism.input_high) / 2
+        half = (mechanism.input_high - mechanism.input_low) / 2
         moved = np.clip(inputs, middle + self.low * half, middle + self.high * half)
         return perturb_group(plan, group, moved, rng)
