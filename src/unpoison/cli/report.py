@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from unpoison.client import Ledger, Policy, Receipt
 
 FROM_STANDARD_INPUT = "-"
+DEFAULT_MAX_EPSILON, DEFAULT_LIFETIME_EPSILON = 1.0, 8.0
+"""Those of `client.Policy`, which is not imported for the sake of `unpoison --help` alone."""
 MAX_LINE = 2**16
 """Bytes of standard input that are read: a value is a number or a category's name, not a file."""
 
@@ -58,10 +60,12 @@ def report(
             help="A category that you agree to, instead of a range; repeated, in the plan's order."
         ),
     ] = None,
-    max_epsilon: Annotated[float, number_option("The most that this campaign may spend.")] = 1.0,
+    max_epsilon: Annotated[
+        float, number_option("The most that this campaign may spend.")
+    ] = DEFAULT_MAX_EPSILON,
     lifetime_epsilon: Annotated[
         float, number_option("The most that all campaigns may spend together.")
-    ] = 8.0,
+    ] = DEFAULT_LIFETIME_EPSILON,
     ledger: Annotated[
         Path | None,
         typer.Option(

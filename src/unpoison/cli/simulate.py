@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 DEFAULT_DATASET = "taxi"
 DEFAULT_USERS = 100_000
 """Enough for the paper's effects to be seen, few enough for a run of seconds."""
+DEFAULT_BYZANTINE_FRACTION = 0.25
+"""That of `simulation.simulate`, which is not imported for the sake of `unpoison --help` alone."""
 DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
 """The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
@@ -84,7 +86,7 @@ def simulate(
         number_option(
             "Share of attackers, γ, from 0 to less than 1/2.", "--byzantine-fraction", "-g"
         ),
-    ] = 0.25,
+    ] = DEFAULT_BYZANTINE_FRACTION,
     fault: Annotated[
         str | None,
         typer.Option(

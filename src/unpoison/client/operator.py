@@ -14,6 +14,7 @@ TIMEOUT = 120.0
 """Seconds for an answer. Estimates of a large campaign and downloads of its reports take a while,
 and unlike a device an operator is waiting for them."""
 SUCCESS = range(200, 300)
+"""The HTTP statuses that are no errors and no redirections."""
 
 
 class Operator:

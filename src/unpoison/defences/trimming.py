@@ -28,6 +28,7 @@ class Trimming(SelectingDefence):
 
     side: str = "right"
     share: float = 0.5
+    """The paper's."""
 
     def __post_init__(self) -> None:
         check_name("side", self.side, SIDES)

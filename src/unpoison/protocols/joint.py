@@ -168,7 +168,7 @@ class JointMethod(FilterMethod):
     """
 
     name = JOINT
-    default_rank = 2
+    default_rank = 2  # above EMF*, the best of the paper's schemes
     option_names = ("attackers_at_most", "worst_case_shares", "enrolled", "max_iterations")
 
     def describe(self) -> str:
