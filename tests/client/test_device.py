@@ -25,6 +25,7 @@ from support.fake_collector import (
     refusal,
     status,
 )
+from support.waiting import HANG_SECONDS
 from unpoison import (
     BudgetExceeded,
     CollectorNotTrusted,
@@ -611,7 +612,7 @@ def test_two_devices_cannot_both_spend_the_last_of_the_budget(tmp_path: Path) ->
         def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
             answer = super().exchange(method, path, body)
             if path.endswith("/tickets"):
-                both.wait(10)
+                both.wait(HANG_SECONDS)
             return answer
 
     def run(url: str) -> None:

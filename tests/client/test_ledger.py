@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.waiting import HANG_SECONDS
 from unpoison import BudgetExceeded, InvalidFile
 from unpoison.client import Draw, Entry, Ledger, default_ledger_path
 
@@ -119,7 +120,7 @@ def test_ledgers_that_race_for_the_last_of_the_budget_do_not_overspend(path: Pat
     def run(campaign: str) -> None:
         with Ledger(path) as ledger:
             entry = enrolled(ledger, campaign)
-            start.wait(10)
+            start.wait(HANG_SECONDS)
             try:
                 outcomes.append(ledger.record(entry, draw("0.5"), Fraction("1.2")).state)
             except BudgetExceeded:

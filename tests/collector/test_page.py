@@ -13,7 +13,7 @@ import pytest
 
 from support.browser import browser_fixture
 from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
-from support.waiting import eventually
+from support.waiting import HANG_SECONDS, eventually
 from unpoison import Plan
 from unpoison.demo.fleet import Fleet
 
@@ -150,7 +150,7 @@ def estimate_shown(page: Page, before: str) -> str:
         "before => { const shown = document.querySelector('#estimate-value').textContent.trim();"
         " return /[0-9]/.test(shown) && shown !== before; }",
         arg=before,
-        timeout=60_000,
+        timeout=1000 * HANG_SECONDS,
     )
     return page.inner_text("#estimate-value").strip()
 
@@ -191,7 +191,7 @@ def test_rejections_and_balance_are_shown(seen: Seen, server: InProcessCollector
     assert campaign.submit(device.body([8] * device.reports)).code == "ticket-used"
     page = seen.page
     page.goto(f"{server.url}/campaigns/{campaign.id}#token={server.token}")
-    page.wait_for_selector("#rejection-table tbody tr", timeout=15_000)
+    page.wait_for_selector("#rejection-table tbody tr", timeout=1000 * HANG_SECONDS)
     rows = page.locator("#groups tbody tr")
     assert rows.count() == 3
     assert all("2" in rows.nth(at).inner_text() for at in range(3))
