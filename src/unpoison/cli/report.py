@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import Json, number_option, parse_number
+from unpoison.cli.options import Json, number_option, option, parse_number
 
 if TYPE_CHECKING:
     from unpoison.client import Ledger, Policy, Receipt
@@ -29,8 +29,8 @@ def report(
     campaign: Annotated[str, typer.Argument(help="The campaign's id.")],
     value: Annotated[
         str,
-        typer.Option(
-            help="The value; - reads it from standard input, so that it stands neither in the "
+        option(
+            "The value; - reads it from standard input, so that it stands neither in the "
             "list of processes nor in the history of the shell."
         ),
     ] = FROM_STANDARD_INPUT,
@@ -56,9 +56,7 @@ def report(
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A category that you agree to, instead of a range; repeated, in the plan's order."
-        ),
+        option("A category that you agree to, instead of a range; repeated, in the plan's order."),
     ] = None,
     max_epsilon: Annotated[
         float, number_option("The most that this campaign may spend.")
@@ -68,14 +66,10 @@ def report(
     ] = DEFAULT_LIFETIME_EPSILON,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            show_default="the user's own",
-            help="The file that remembers what has been spent and sent.",
-        ),
+        option("The file that remembers what has been spent and sent.", default="the user's own"),
     ] = None,
     insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="Allow http:// to another machine: all can be read."),
+        bool, option("Allow http:// to another machine: all can be read.", "--insecure")
     ] = False,
     json: Json = False,
 ) -> None:
