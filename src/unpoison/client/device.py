@@ -28,6 +28,7 @@ from unpoison.mechanisms.exact import exact
 from unpoison.mechanisms.randomness import Generator, SystemGenerator
 from unpoison.plan import Plan
 from unpoison.reports.perturbation import perturb_group
+from unpoison.system.closing import Closing
 
 RENEWABLE = ("ticket-expired", "invalid-ticket")
 """Codes of refusals after which the same device may ask for its ticket again: tickets end after a
@@ -37,7 +38,7 @@ MAX_INVITE = 512
 text is no invite, but perhaps a file that was pasted."""
 
 
-class Device:
+class Device(Closing):
     """Reports a value to a collector that it does not trust.
 
     Without a ledger it uses the user's own; without a transport, HTTP. `report` does all of it;
@@ -129,12 +130,6 @@ class Device:
     def close(self) -> None:
         """Close the ledger and the connection, where the device opened them itself."""
         self._opened_here.close()
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _remaining_budget(self) -> tuple[Fraction, str]:
         """The most that a campaign may spend now, and the setting of the policy that says so."""

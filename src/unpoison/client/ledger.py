@@ -27,6 +27,7 @@ from threading import RLock
 
 from unpoison.client.ledger_file import default_ledger_path, open_ledger_file
 from unpoison.errors import BudgetExceeded, InvalidFile
+from unpoison.system.closing import Closing
 
 SECRET_BYTES = 32
 """256 random bits: a device's secret cannot be guessed, and two devices never draw the same one."""
@@ -71,7 +72,7 @@ class Entry:
         return self.collector, self.campaign
 
 
-class Ledger:
+class Ledger(Closing):
     """The ledger of a device, in a file; without a path in memory, for tests and simulations.
 
     >>> with Ledger(None) as ledger:
@@ -164,12 +165,6 @@ class Ledger:
         """Close the file."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _spent(self) -> Fraction:
         rows = self._connection.execute("SELECT epsilon FROM entries").fetchall()

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from unpoison.system.closing import Closing
 from unpoison.system.paths import check_output
 
 REPORT_SUFFIXES = (".parquet", ".csv")
 
 
-class ReportWriter:
+class ReportWriter(Closing):
     """Writes reports as Parquet or CSV, by the ending of the path, batch by batch.
 
     Used in a `with` statement: it is then closed before its file, whatever happens.
@@ -48,9 +49,3 @@ class ReportWriter:
     def close(self) -> None:
         """Finish the file."""
         self.writer.close()
-
-    def __enter__(self) -> ReportWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
