@@ -6,10 +6,12 @@ import math
 
 import pytest
 
+from support.browser import browser
+from support.browser_client import context, page
 from support.command_line import Command
 from support.postgres import database, postgres
 
-__all__ = ["database", "postgres", "unpoison"]
+__all__ = ["browser", "context", "database", "page", "postgres", "unpoison"]
 
 
 NEEDS = {

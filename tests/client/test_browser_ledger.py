@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browser import browser_fixture
 from support.browser_client import (
     ALL_ROUTES,
     ATTEMPTS,
     collector_fixture,
-    context_fixture,
     finish,
     ledger,
     open_page,
-    page_fixture,
     policy,
     report,
     start,
@@ -31,10 +28,7 @@ from unpoison import Plan
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
-browser = browser_fixture()
 collector = collector_fixture()
-context = context_fixture()
-page = page_fixture()
 
 
 def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(

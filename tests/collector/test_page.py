@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from support.browser import browser_fixture
 from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
 from support.waiting import HANG_SECONDS, eventually
 from unpoison import Plan
@@ -20,7 +19,6 @@ from unpoison.demo.fleet import Fleet
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-browser = browser_fixture()
 PHONE = {"width": 360, "height": 740}
 PICTURES = os.environ.get("UNPOISON_PICTURES")
 """A folder for screenshots, for whoever wants to look at them."""
