@@ -112,6 +112,11 @@ def test_tests_mirror_the_rooms() -> None:
     assert folders == rooms() - {"demo"}
 
 
+def test_every_room_is_in_the_list_of_places() -> None:
+    places = PAGE.split("## Where to find a part")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(\w+)/", places)) == rooms()
+
+
 @pytest.mark.parametrize(
     "path", sorted(set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGE)) | {"plan/form.py"})
 )
