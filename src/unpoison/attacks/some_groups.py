@@ -51,13 +51,13 @@ class SomeGroups(AttackByGroups):
         check_groups_exist(self.groups, len(plan.all_groups))
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """What the other attack sends, or perturbed values of one's own."""
+        """Poison of the other attack in an attacked group, honest reports elsewhere."""
         if self.attacked(target):
             return super().poison(target, count, rng)
         return target.mechanism.perturb(target.known_collection.draw_inputs(count, rng), rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """The counts of either."""
+        """Counts of the reports that `poison` would send."""
         if self.attacked(target):
             return super().poison_counts(target, count, rng)
         collection = target.known_collection

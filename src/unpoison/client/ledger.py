@@ -200,7 +200,7 @@ class Ledger(Closing):
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """One thread at a time; content that makes no sense is a fault of the file."""
+        """Let one thread at a time use the file; content that makes no sense raises InvalidFile."""
         with self._lock:
             try:
                 yield

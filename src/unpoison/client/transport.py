@@ -215,7 +215,7 @@ def _status_problem(response: Response) -> str:
 
 
 def _retriable_problem(fault: BaseException) -> str:
-    """What went wrong with a connection in a few words; raises what no retry can mend."""
+    """What went wrong with a connection in a few words; raises what no retry can help."""
     if isinstance(fault, ssl.SSLCertVerificationError):
         raise CollectorNotTrusted(f"the certificate is not valid: {fault.verify_message}") from None
     if isinstance(fault, OSError | IncompleteRead):

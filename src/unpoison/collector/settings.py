@@ -28,7 +28,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class Settings(BaseSettings):
-    """All that an operator can choose.
+    """The settings of a server, each with its default and bounds.
 
     >>> settings = Settings.load(port=9000)
     >>> settings.port, settings.batch_size, settings.keys.name

@@ -97,7 +97,7 @@ class IsolationForest(ForestInliers, InlierDefence):
     needs = "sklearn"
 
     def describe(self) -> str:
-        """What the forest keeps, and how many reports it grew on."""
+        """A sentence on what the forest keeps, and on how many reports it grew."""
         return (
             "The average of the reports that an isolation forest takes for normal. It grows on "
             f"at most {self.sample:,} reports, drawn from the counts with the seed {self.seed}."

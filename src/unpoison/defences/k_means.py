@@ -89,7 +89,7 @@ class KMeans(SubsetClusters, Defence):
         return self.average(decoded_cells(summary).ravel(), counts)
 
     def describe(self) -> str:
-        """How many subsets were drawn, and of what."""
+        """A sentence on how many subsets were drawn, and of what."""
         return (
             f"The mean of the larger of two clusters of {self.subsets:,} random subsets. Reports, "
             f"not users, are drawn from the counts, with the seed {self.seed}."

@@ -172,7 +172,7 @@ class JointMethod(FilterMethod):
     option_names = ("attackers_at_most", "worst_case_shares", "enrolled", "max_iterations")
 
     def describe(self) -> str:
-        """What it is."""
+        """A few words for help texts."""
         return "our joint filter over all groups"
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:

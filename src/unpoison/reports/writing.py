@@ -41,11 +41,11 @@ class ReportWriter(Closing):
         self.writer = (pacsv.CSVWriter if csv else pq.ParquetWriter)(file, self.schema)
 
     def write(self, group: np.ndarray, value: np.ndarray, user: Any = None) -> None:
-        """Append rows."""
+        """Append one row for each report."""
         columns = {"user": user, "group": group, "value": value}
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in self.schema]
         self.writer.write_batch(pa.record_batch(arrays, schema=self.schema))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Write what the format has at the end of a file."""
         self.writer.close()

@@ -81,7 +81,7 @@ class Binner:
         self.add(np.array(group), value)
 
     def summary(self) -> Summary:
-        """What has been counted so far."""
+        """The Summary of all reports that were added so far."""
         counts = self.counts.reshape(self.groups, self.plan.cells).copy()
         return Summary(self.plan, counts, tuple(self.sums), self.invalid)
 

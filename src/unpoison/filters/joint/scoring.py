@@ -50,7 +50,7 @@ class ScoringStep:
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Of x and a, with the weights free."""
+        """Covariance of x and a, with the weights free."""
         inverse = np.linalg.inv(self.scaled_system) * self.scale[:, None] * self.scale
         size = self.derivatives.shape[1]
         covariance: FloatArray = inverse[:size, :size]

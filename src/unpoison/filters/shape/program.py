@@ -44,12 +44,12 @@ class QuadraticProgram:
         return float(point @ self.matrix @ point + 2 * self.slope @ point)
 
     def with_sum(self, coefficients: FloatArray, total: float) -> QuadraticProgram:
-        """The same with one more sum fixed."""
+        """This program with one more sum fixed."""
         sums = np.vstack([self.sums, coefficients])
         return replace(self, sums=sums, totals=np.append(self.totals, total))
 
     def with_penalty(self, penalty: FloatArray) -> QuadraticProgram:
-        """The same with a further quadratic form ½zᵀPz."""
+        """This program with a further quadratic form ½zᵀPz."""
         return replace(self, matrix=self.matrix + penalty)
 
     def without(self, variables: IntArray) -> QuadraticProgram:

@@ -101,5 +101,5 @@ class BrokenClients:
         return np.minimum(self.share * self.fault.chances(plan, inputs, numbers), 1.0)
 
     def draw(self, plan: Plan, inputs: FloatArray, rng: np.random.Generator) -> BoolArray:
-        """Whose clients are broken."""
+        """Draw for each user whether the client is broken."""
         return rng.random(len(inputs)) < self.chances(plan, inputs)
