@@ -41,7 +41,13 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """x and μ, the slack of each bound, and the multipliers b and z of both kinds of bounds."""
+    """x and μ, the slack of each bound, and the multipliers b and z of both kinds of bounds.
+
+    >>> program = Program(np.array([1.0, 3.0]), np.eye(2), np.array([1.0, 1.0]), 1e-3)
+    >>> solution = solve(program)
+    >>> round(solution.offset, 2), round(float(solution.honest.sum()), 6)
+    (1.0, 1.0)
+    """
 
     program: Program
     weights: FloatArray
