@@ -7,6 +7,7 @@ import doctest
 import io
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,7 @@ def is_text(statement: ast.stmt) -> bool:
     )
 
 
+@cache  # Two rules ask for them.
 def comment_lines(source: str) -> dict[int, bool]:
     """The lines that have a comment, and whether they have nothing else."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
