@@ -6,10 +6,12 @@ import math
 
 import pytest
 
+from support.browser import browser
+from support.browser_client import context, page
 from support.command_line import Command
 from support.postgres import database, postgres
 
-__all__ = ["database", "postgres", "unpoison"]
+__all__ = ["browser", "context", "database", "page", "postgres", "unpoison"]
 
 
 NEEDS = {
@@ -20,13 +22,23 @@ NEEDS = {
 """The fixtures behind each marker, so that tests that use them need not carry it themselves."""
 
 
+EXAMPLES = {
+    "server": ("unpoison.collector.process.", "unpoison.collector.server."),
+    "slow": ("unpoison.collector.service.worker_process.", "unpoison.planner.advice."),
+}
+"""Beginnings of the names of examples in docstrings, which cannot carry a marker."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the fixtures they use, before markers select among them."""
+    """Mark tests by the fixtures they use, and examples, before markers select among them."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for marker, names in NEEDS.items():
             if fixtures & names:
+                item.add_marker(marker)
+        for marker, beginnings in EXAMPLES.items():
+            if item.name.startswith(beginnings):
                 item.add_marker(marker)
 
 

@@ -84,6 +84,21 @@ def test_contracts_forbid_only_lower_rooms() -> None:
         assert all(levels[other] > levels[room] for other in forbidden), room
 
 
+def test_the_order_within_the_collector_is_that_of_the_contract() -> None:
+    sentence = re.search(r"Within\n`collector/` the order is ([^;]*);", PAGE)
+    assert sentence is not None
+    layers = contract("parts of the collector know only parts below them")["layers"]
+    assert re.findall(r"`(\w+)`", sentence.group(1)) == layers
+
+
+def test_the_families_of_filters_that_do_not_import_each_other_are_those_of_the_contract() -> None:
+    sentence = re.search(r"(`filters/\w+` and `filters/\w+`) do\nnot import each other", PAGE)
+    assert sentence is not None
+    families = contract("the two families of filters do not know each other")["modules"]
+    named = [f"unpoison.filters.{name}" for name in re.findall(r"`filters/(\w+)`", sentence[1])]
+    assert named == families
+
+
 def test_there_are_no_import_cycles() -> None:
     """Among all modules, with imports inside functions and for type checkers."""
     graph = grimp.build_graph("unpoison", cache_dir=None)
@@ -92,8 +107,14 @@ def test_there_are_no_import_cycles() -> None:
 
 
 def test_tests_mirror_the_rooms() -> None:
-    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-    assert folders - {"support", "__pycache__"} <= rooms()
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    # `make demo` runs the demonstrations; tests of the collector use their fleet.
+    assert folders == rooms() - {"demo"}
+
+
+def test_every_room_is_in_the_list_of_places() -> None:
+    places = PAGE.split("## Where to find a part")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(\w+)/", places)) == rooms()
 
 
 @pytest.mark.parametrize(

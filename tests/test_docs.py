@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 import unpoison
 from unpoison import Plan, simulate
-from unpoison.attacks import attacks, parse_attack
+from unpoison.attacks import Attack, attacks, parse_attack
 from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.collector.faults import CAUSES
@@ -36,7 +36,7 @@ from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
 from unpoison.mechanisms import mechanisms
 from unpoison.simulation import Score
-from unpoison.simulation.faults import faults, parse_fault
+from unpoison.simulation.faults import Fault, faults, parse_fault
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -131,20 +131,22 @@ def test_every_registered_name_is_documented(name: str, text: str) -> None:
     assert f"`{name}`" in text or f"`{name}:" in text
 
 
-@pytest.mark.parametrize("name", list(attacks))
-def test_every_parameter_of_an_attack_is_documented(name: str) -> None:
+def check_parameters_documented(name: str, made: Attack | Fault) -> None:
+    """The guide's row of a name has all fields of what the name stands for."""
     row = re.search(rf"^\| `{name}` \|.*$", GUIDE, re.MULTILINE)
     assert row is not None
-    for field in fields(parse_attack(name)):  # type: ignore[arg-type]
+    for field in fields(made):  # type: ignore[arg-type]
         assert f"`{field.name}`" in row.group()
+
+
+@pytest.mark.parametrize("name", list(attacks))
+def test_every_parameter_of_an_attack_is_documented(name: str) -> None:
+    check_parameters_documented(name, parse_attack(name))
 
 
 @pytest.mark.parametrize("name", list(faults))
 def test_every_parameter_of_a_fault_is_documented(name: str) -> None:
-    row = re.search(rf"^\| `{name}` \|.*$", GUIDE, re.MULTILINE)
-    assert row is not None
-    for field in fields(parse_fault(name)):  # type: ignore[arg-type]
-        assert f"`{field.name}`" in row.group()
+    check_parameters_documented(name, parse_fault(name))
     assert f"`{name}:" in section("simulate")
 
 

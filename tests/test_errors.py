@@ -14,40 +14,23 @@ from hypothesis import strategies as st
 
 import unpoison
 from unpoison import errors
-from unpoison.errors import (
-    BadFiles,
-    BudgetExceeded,
-    CollectorNotTrusted,
-    CollectorRefused,
-    CollectorUnreachable,
-    ConvergenceWarning,
-    IncompatibleSummaries,
-    InvalidFile,
-    InvalidParameter,
-    InvalidReport,
-    InvalidRow,
-    InvalidValue,
-    MissingExtra,
-    NotEnoughData,
-    UnpoisonError,
-)
 
 WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
 ONE_OF_EACH: list[Exception] = [
-    UnpoisonError("anything"),
-    InvalidParameter("epsilon", "must be positive", -1),
-    InvalidRow("must be a row", "another", 3),
-    InvalidReport("value must be in [-1, 1]", 2.0, 7, "reports.csv"),
-    InvalidValue("values must be numbers", "a value above high", 7),
-    InvalidFile("reports.csv", "is empty"),
-    BadFiles(["a.csv: is empty", "b.csv: is empty"], 9),
-    IncompatibleSummaries("plans differ"),
-    NotEnoughData("none"),
-    BudgetExceeded("max_epsilon", Fraction(1, 3), Fraction(1, 4)),
-    CollectorNotTrusted("the ticket is for another campaign"),
-    CollectorRefused(409, "ticket-used", "The ticket has been used."),
-    CollectorUnreachable("https://collector.example", 3, "connection refused"),
-    MissingExtra("drawing", "plots"),
+    errors.UnpoisonError("anything"),
+    errors.InvalidParameter("epsilon", "must be positive", -1),
+    errors.InvalidRow("must be a row", "another", 3),
+    errors.InvalidReport("value must be in [-1, 1]", 2.0, 7, "reports.csv"),
+    errors.InvalidValue("values must be numbers", "a value above high", 7),
+    errors.InvalidFile("reports.csv", "is empty"),
+    errors.BadFiles(["a.csv: is empty", "b.csv: is empty"], 9),
+    errors.IncompatibleSummaries("plans differ"),
+    errors.NotEnoughData("none"),
+    errors.BudgetExceeded("max_epsilon", Fraction(1, 3), Fraction(1, 4)),
+    errors.CollectorNotTrusted("the ticket is for another campaign"),
+    errors.CollectorRefused(409, "ticket-used", "The ticket has been used."),
+    errors.CollectorUnreachable("https://collector.example", 3, "connection refused"),
+    errors.MissingExtra("drawing", "plots"),
 ]
 
 
@@ -60,7 +43,7 @@ def defined() -> dict[str, type]:
     }
 
 
-def drawn() -> dict[str, str]:
+def drawing() -> dict[str, str]:
     """Each error of the drawing in the module's docstring, with the one it hangs on."""
     branch = re.compile(r"^    ([│ ├└─]*)([A-Z]\w+)(?:  |$)")
     parents: dict[str, str] = {}
@@ -74,7 +57,7 @@ def drawn() -> dict[str, str]:
 
 
 def test_the_drawing_is_the_tree() -> None:
-    parents = drawn()
+    parents = drawing()
     assert parents.keys() == defined().keys()
     for name, parent in parents.items():
         bases = [base.__name__ for base in defined()[name].__bases__]
@@ -88,14 +71,20 @@ def test_every_error_has_one_root_and_is_public() -> None:
     for name, error_class in defined().items():
         assert getattr(unpoison, name) is error_class
         assert name in unpoison.__all__
-        assert issubclass(error_class, UnpoisonError) != issubclass(error_class, Warning)
-    assert issubclass(ConvergenceWarning, UserWarning)
+        assert issubclass(error_class, errors.UnpoisonError) != issubclass(error_class, Warning)
+    assert issubclass(errors.ConvergenceWarning, UserWarning)
 
 
 def test_errors_are_also_what_python_calls_them() -> None:
-    others: dict[type, type] = {MissingExtra: ImportError, CollectorUnreachable: ConnectionError}
+    others: dict[type, type] = {
+        errors.MissingExtra: ImportError,
+        errors.CollectorUnreachable: ConnectionError,
+    }
     for error_class in defined().values():
-        if issubclass(error_class, UnpoisonError) and error_class is not UnpoisonError:
+        if (
+            issubclass(error_class, errors.UnpoisonError)
+            and error_class is not errors.UnpoisonError
+        ):
             assert issubclass(error_class, others.get(error_class, ValueError))
 
 
@@ -103,12 +92,12 @@ def test_errors_are_also_what_python_calls_them() -> None:
 def test_a_parameter_is_named_with_its_rule_and_what_came(
     parameter: str, rule: str, received: object
 ) -> None:
-    fault = InvalidParameter(parameter, rule, received)
+    fault = errors.InvalidParameter(parameter, rule, received)
     assert str(fault) == f"{parameter} {rule}; received {received}"
     assert fault.parameter == parameter
 
 
-@pytest.mark.parametrize("kind", [InvalidRow, InvalidReport, InvalidValue])
+@pytest.mark.parametrize("kind", [errors.InvalidRow, errors.InvalidReport, errors.InvalidValue])
 @given(
     row=st.integers(1, 10**12),
     before=st.integers(0, 10**12),
@@ -117,7 +106,7 @@ def test_a_parameter_is_named_with_its_rule_and_what_came(
     source=WORDS,
 )
 def test_a_row_is_placed_in_its_file(
-    kind: type[InvalidRow], row: int, before: int, rule: str, received: int, source: str
+    kind: type[errors.InvalidRow], row: int, before: int, rule: str, received: int, source: str
 ) -> None:
     here = kind(rule, received, row)
     there = here.at(source, before)
@@ -129,14 +118,14 @@ def test_a_row_is_placed_in_its_file(
 
 
 def test_a_file_and_an_extra_are_named() -> None:
-    assert str(InvalidFile("a.csv", "is empty")) == "a.csv: is empty"
-    assert "pip install 'unpoison[plots]'" in str(MissingExtra("drawing", "plots"))
+    assert str(errors.InvalidFile("a.csv", "is empty")) == "a.csv: is empty"
+    assert "pip install 'unpoison[plots]'" in str(errors.MissingExtra("drawing", "plots"))
 
 
 def test_a_collector_that_does_not_answer_is_named_with_the_attempts() -> None:
-    once = CollectorUnreachable("https://collector.example", 1, "timed out")
+    once = errors.CollectorUnreachable("https://collector.example", 1, "timed out")
     assert str(once) == "https://collector.example: no answer in 1 attempt (timed out)"
-    assert "in 3 attempts" in str(CollectorUnreachable("https://collector.example", 3, ""))
+    assert "in 3 attempts" in str(errors.CollectorUnreachable("https://collector.example", 3, ""))
 
 
 def test_one_of_each_is_looked_at() -> None:

@@ -216,8 +216,8 @@ def test_perturb_writes_what_the_plan_says(unpoison: Command, suffix: str) -> No
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_categories_travel_as_whole_numbers(unpoison: Command, suffix: str) -> None:
     ages = ["0-17", "18-64", "65 and over", "NA"]
-    drawn = [ages[index] for index in np.random.default_rng(1).integers(0, 4, 500)]
-    write_table(Path(f"ages{suffix}"), {"age": drawn})
+    column = [ages[index] for index in np.random.default_rng(1).integers(0, 4, 500)]
+    write_table(Path(f"ages{suffix}"), {"age": column})
     unpoison.done(
         *("plan", "-m", "k-rr", "-e", "2", "--min-epsilon", "1"),
         *("--categories", "0-17, 18-64, 65 and over, NA", "-o", "ages.json"),
@@ -358,8 +358,8 @@ def test_plot_writes_a_picture(unpoison: Command, suffix: str) -> None:
     reports = make_reports(unpoison, "reports.parquet")
     before = contents(Path.cwd())
     plain = unpoison.done("estimate", reports, "-p", "plan.json")
-    drawn = unpoison.done("estimate", reports, "-p", "plan.json", "--plot", f"fit{suffix}")
-    assert drawn.out == plain.out
+    with_plot = unpoison.done("estimate", reports, "-p", "plan.json", "--plot", f"fit{suffix}")
+    assert with_plot.out == plain.out
     assert contents(Path.cwd()).keys() - before.keys() == {f"fit{suffix}"}
     assert Path(f"fit{suffix}").read_bytes().startswith(PICTURES[suffix])
 

@@ -28,6 +28,7 @@ from unpoison.estimate.statistic import STATISTICS
 from unpoison.experiments import experiments
 from unpoison.filters.em.probing import SIDE_RULES
 from unpoison.mechanisms import mechanisms
+from unpoison.simulation.simulate import DEFAULT_BYZANTINE_FRACTION, DEFAULT_FAULTY_FRACTION
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -112,6 +113,9 @@ def test_defaults_that_the_help_shows_are_the_librarys() -> None:
         assert report[name].default == getattr(Policy, name)
     create = {param.name: param for param in COMMANDS["campaign"].commands["create"].params}
     assert create["min_users"].default == DEFAULT_MIN_USERS
+    simulate = {param.name: param for param in COMMANDS["simulate"].params}
+    assert simulate["byzantine_fraction"].default == DEFAULT_BYZANTINE_FRACTION
+    assert simulate["faulty_fraction"].show_default == str(DEFAULT_FAULTY_FRACTION)
     (mechanism,) = plan_options.MechanismName.__metadata__  # type: ignore[attr-defined]
     assert mechanism.show_default in mechanisms
 

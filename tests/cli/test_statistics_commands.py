@@ -307,8 +307,8 @@ def test_a_baseline_plan_of_categories_is_simulated(unpoison: Command) -> None:
 
 @pytest.mark.slow
 def test_a_simulated_distribution_has_its_distance_from_the_truth(unpoison: Command) -> None:
-    drawn = ("simulate", "-d", "beta-2-5", "-n", 20_000, "-m", "square-wave", "--seed", 1)
-    arguments = (*drawn, "--min-epsilon", 0.25, "--methods", "emf*,ostrich")
+    simulation = ("simulate", "-d", "beta-2-5", "-n", 20_000, "-m", "square-wave", "--seed", 1)
+    arguments = (*simulation, "--min-epsilon", 0.25, "--methods", "emf*,ostrich")
     facts = unpoison.done(*arguments, "--statistic", "distribution", "--json").json
     star, ostrich, alone = facts["methods"]
     assert 0 < star["wasserstein"] < ostrich["wasserstein"] < 1

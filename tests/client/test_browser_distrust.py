@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browser import browser_fixture
 from support.browser_client import (
     ALL_ROUTES,
     collector_fixture,
-    context_fixture,
     ledger,
-    page_fixture,
     policy,
     report,
 )
@@ -25,10 +22,7 @@ from unpoison import Plan
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-browser = browser_fixture()
 collector = collector_fixture()
-context = context_fixture()
-page = page_fixture()
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browser import browser_fixture
 from support.browser_client import (
     ALL_ROUTES,
     ATTEMPTS,
     collector_fixture,
-    context_fixture,
     finish,
     ledger,
     open_page,
-    page_fixture,
     policy,
     report,
     start,
@@ -25,15 +22,13 @@ from support.browser_client import (
 )
 from support.collector_protocol import Request
 from support.scripted_collector import Fault, ScriptedCollector
+from support.waiting import HANG_SECONDS
 from unpoison import Plan
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
-browser = browser_fixture()
 collector = collector_fixture()
-context = context_fixture()
-page = page_fixture()
 
 
 def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
@@ -75,7 +70,7 @@ def test_cells_that_were_drawn_are_not_sent_under_a_stricter_policy(
 
 def meeting(route: str, parties: int) -> Callable[[Request], object]:
     """Holds the answers to a route back until all parties have asked."""
-    barrier = threading.Barrier(parties, timeout=20)
+    barrier = threading.Barrier(parties, timeout=HANG_SECONDS)
     return lambda request: barrier.wait() if request.route == route else None
 
 
@@ -102,7 +97,7 @@ def test_a_tab_that_is_late_sends_what_another_has_drawn(
         if request.route == "POST reports":
             on_its_way.set()
         elif request.route == "POST tickets" and not next(tickets):
-            on_its_way.wait(20)
+            on_its_way.wait(HANG_SECONDS)
         together(request)
 
     collector.before_answer = hold
@@ -120,7 +115,7 @@ def test_a_tab_that_is_later_still_finds_the_campaign_reported_to(
     """The plan that the one tab asks for is held back until the other tab has reported."""
     held_back, done = iter((True, False)), threading.Event()
     collector.before_answer = lambda request: (
-        request.route == "GET k3v9" and next(held_back) and done.wait(20)
+        request.route == "GET k3v9" and next(held_back) and done.wait(HANG_SECONDS)
     )
     late, other = (open_page(context, collector) for _ in range(2))
     start(late, value=80_000.0)

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from client.vectors.make import FILE, plan_of, window_of
-from support.browser import browser_fixture
 from support.scripted_collector import ScriptedCollector, serving
 from unpoison import Plan
 from unpoison.mechanisms.exact import exact, floor_times_exp
@@ -20,7 +19,6 @@ from unpoison.types import FloatArray
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-browser = browser_fixture()
 
 VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
 SMALLEST_CHANCE = 1e-9

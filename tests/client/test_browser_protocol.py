@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browser import browser_fixture
 from support.browser_client import (
     ALL_ROUTES,
     ATTEMPTS,
     SECRET_VALUE,
     collector_fixture,
-    context_fixture,
     ledger,
     ledger_text,
-    page_fixture,
     policy,
     report,
 )
@@ -28,10 +25,7 @@ from unpoison import Plan
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-browser = browser_fixture()
 collector = collector_fixture()
-context = context_fixture()
-page = page_fixture()
 
 
 def test_a_report_takes_three_requests(page: Page, collector: ScriptedCollector) -> None:

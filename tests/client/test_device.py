@@ -25,6 +25,7 @@ from support.fake_collector import (
     refusal,
     status,
 )
+from support.waiting import HANG_SECONDS
 from unpoison import (
     BudgetExceeded,
     CollectorNotTrusted,
@@ -492,13 +493,13 @@ def test_a_device_that_dies_before_sending_sends_the_same_cells_later(
     with Ledger(path) as ledger, Dying(collector.url) as transport:
         with pytest.raises(Killed):
             Device(collector.url, POLICY, ledger, transport).report(CAMPAIGN, VALUE)
-        drawn = ledger.entry(collector.url, CAMPAIGN)
-    assert drawn is not None
+        entry = ledger.entry(collector.url, CAMPAIGN)
+    assert entry is not None
     with Ledger(path) as ledger:
         assert ledger.spent() == 1
         receipt = reported(collector, ledger, value=0.0)
         assert receipt.total == 1
-    assert collector.sent("reports")[0].json["values"] == list(drawn.draw.cells)
+    assert collector.sent("reports")[0].json["values"] == list(entry.draw.cells)
 
 
 def test_a_device_that_dies_while_enrolling_asks_with_the_same_secret(
@@ -611,7 +612,7 @@ def test_two_devices_cannot_both_spend_the_last_of_the_budget(tmp_path: Path) ->
         def exchange(self, method: str, path: str, body: bytes | None = None) -> Response:
             answer = super().exchange(method, path, body)
             if path.endswith("/tickets"):
-                both.wait(10)
+                both.wait(HANG_SECONDS)
             return answer
 
     def run(url: str) -> None:
@@ -811,10 +812,10 @@ def test_cells_are_distributed_as_the_mechanism_says(value: float) -> None:
 @pytest.mark.parametrize("plan", [PLAN, KINDS], ids=["numbers", "categories"])
 def test_each_groups_cells_are_drawn_at_its_own_budget(plan: Plan) -> None:
     count = 4000
-    drawn = [draw_cells(plan, (0, 1), 1.0, SystemGenerator()) for _ in range(count)]
+    submissions = [draw_cells(plan, (0, 1), 1.0, SystemGenerator()) for _ in range(count)]
     cut = plan.groups[0].reports
-    assert fits([cell for cells in drawn for cell in cells[:cut]], plan, 0, 1.0)
-    assert fits([cell for cells in drawn for cell in cells[cut:]], plan, 1, 1.0)
+    assert fits([cell for cells in submissions for cell in cells[:cut]], plan, 0, 1.0)
+    assert fits([cell for cells in submissions for cell in cells[cut:]], plan, 1, 1.0)
 
 
 # The policy

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.waiting import HANG_SECONDS
 from unpoison import BudgetExceeded, InvalidFile
 from unpoison.client import Draw, Entry, Ledger, default_ledger_path
 
@@ -47,14 +48,14 @@ def test_a_row_goes_from_enrolled_to_drawn_to_sent_and_survives(path: Path) -> N
         assert first.state == "enrolled"
         assert not first.draw.cells
         assert ledger.spent() == 0
-        drawn = ledger.record(first, draw(), LIFETIME)
-        assert (drawn.state, drawn.draw) == ("drawn", draw())
-        assert drawn.device == first.device
+        recorded = ledger.record(first, draw(), LIFETIME)
+        assert (recorded.state, recorded.draw) == ("drawn", draw())
+        assert recorded.device == first.device
     with Ledger(path) as ledger:
-        assert ledger.entry(COLLECTOR, "k3v9") == drawn
-        assert ledger.mark_sent(drawn).state == "sent"
+        assert ledger.entry(COLLECTOR, "k3v9") == recorded
+        assert ledger.mark_sent(recorded).state == "sent"
     with Ledger(path) as ledger, closing(sqlite3.connect(path)) as file:
-        assert ledger.entry(COLLECTOR, "k3v9") == ledger.mark_sent(drawn)
+        assert ledger.entry(COLLECTOR, "k3v9") == ledger.mark_sent(recorded)
         times = file.execute("SELECT enrolled_at, drawn_at FROM entries").fetchone()
         assert times == ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z")
 
@@ -119,7 +120,7 @@ def test_ledgers_that_race_for_the_last_of_the_budget_do_not_overspend(path: Pat
     def run(campaign: str) -> None:
         with Ledger(path) as ledger:
             entry = enrolled(ledger, campaign)
-            start.wait(10)
+            start.wait(HANG_SECONDS)
             try:
                 outcomes.append(ledger.record(entry, draw("0.5"), Fraction("1.2")).state)
             except BudgetExceeded:

@@ -94,7 +94,7 @@ def test_an_invite_is_valid_for_as_long_as_the_wall_clock_says(server: InProcess
     server.clock.step = -DAY
     assert campaign.request_ticket(**wish).status == 200
     server.clock.step = DAY + 60
-    assert campaign.request_ticket(**wish).status == 200, "who came in time keeps the seat"
+    assert campaign.request_ticket(**wish).status == 200, "who came in time keeps the ticket"
 
 
 def test_a_campaign_that_has_reached_its_end_stays_closed(server: InProcessCollector) -> None:

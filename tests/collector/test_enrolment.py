@@ -227,46 +227,48 @@ def groups_of(campaign: RunningCampaign, users: int, **keys: Any) -> Iterator[li
         yield [part["group"] for part in campaign.enrol_device(**keys).ticket["groups"]]
 
 
-def balanced(seats: Counter[int], groups: range) -> bool:
-    sizes = [seats[group] for group in groups]
+def balanced(group_sizes: Counter[int], groups: range) -> bool:
+    sizes = [group_sizes[group] for group in groups]
     return max(sizes) - min(sizes) <= 1
 
 
 def test_groups_are_balanced_after_every_enrolment(server: InProcessCollector) -> None:
     campaign = server.create_campaign()
-    seats: Counter[int] = Counter()
+    group_sizes: Counter[int] = Counter()
     for groups in groups_of(campaign, 50):
-        seats.update(groups)
-        assert balanced(seats, range(3)), seats
+        group_sizes.update(groups)
+        assert balanced(group_sizes, range(3)), group_sizes
     group_status = campaign.status()["groups"]
-    assert [row["enrolled"] for row in group_status] == [seats[group] for group in range(3)]
-    assert sum(seats.values()) == 50
+    assert [row["enrolled"] for row in group_status] == [group_sizes[group] for group in range(3)]
+    assert sum(group_sizes.values()) == 50
 
 
 def test_the_groups_of_every_tier_are_balanced_for_themselves(server: InProcessCollector) -> None:
     campaign = server.create_campaign(TIERS)
-    seats: Counter[int] = Counter()
+    group_sizes: Counter[int] = Counter()
     tiers = {0: range(2), 1: range(2, 5)}
     for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
         (groups,) = groups_of(campaign, 1, tier=tier)
         assert set(groups) <= set(tiers[tier])
-        seats.update(groups)
-        assert all(balanced(seats, tier_groups) for tier_groups in tiers.values()), seats
-    assert stored_counts(campaign).enrolled == sum(seats.values()) == 50
+        group_sizes.update(groups)
+        assert all(balanced(group_sizes, tier_groups) for tier_groups in tiers.values()), (
+            group_sizes
+        )
+    assert stored_counts(campaign).enrolled == sum(group_sizes.values()) == 50
 
 
 def test_in_the_baseline_every_device_is_in_both_groups_of_its_tier(
     server: InProcessCollector,
 ) -> None:
     campaign = server.create_campaign(BASELINE)
-    seats: Counter[int] = Counter()
+    group_sizes: Counter[int] = Counter()
     for _, tier in zip(range(50), cycle([0, 1, 1]), strict=False):
         (groups,) = groups_of(campaign, 1, tier=tier)
         assert groups == [2 * tier, 2 * tier + 1]
-        seats.update(groups)
+        group_sizes.update(groups)
     assert stored_counts(campaign).enrolled == 50
     group_status = campaign.status()["groups"]
-    assert [row["enrolled"] for row in group_status] == [seats[group] for group in range(4)]
+    assert [row["enrolled"] for row in group_status] == [group_sizes[group] for group in range(4)]
 
 
 def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None:
@@ -279,8 +281,8 @@ def test_unequal_shares_hold_in_the_long_run(server: InProcessCollector) -> None
         requests = [
             EnrolmentRequest(campaign, f"{n:032x}", 0, hashed(code)) for n, code in enumerate(codes)
         ]
-        seats = enrol_all(connection, requests, now=0)
-    sizes = Counter(seat.group for seat in seats if isinstance(seat, IssuedTicket))
+        tickets = enrol_all(connection, requests, now=0)
+    sizes = Counter(ticket.group for ticket in tickets if isinstance(ticket, IssuedTicket))
     assert sum(sizes.values()) == 2000
     for group, share in enumerate((0.5, 0.25, 0.25)):
         assert abs(sizes[group] - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5

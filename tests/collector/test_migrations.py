@@ -62,8 +62,8 @@ def filled(database: Database) -> Campaign:
     with database.writing() as connection:
         add_to_first_version(connection, campaign)
         issue_invites(connection, campaign.id, 3, None, now=1)
-        seat = {**ticket, "group_number": 0, "device_hash": b"1" * 16, "issued_at": 1}
-        connection.execute(insert(schema.tickets), seat)
+        issued = {**ticket, "group_number": 0, "device_hash": b"1" * 16, "issued_at": 1}
+        connection.execute(insert(schema.tickets), issued)
         cells = {"received_at": 2**40, "cells": np.array([7], "<u4").tobytes(), "proof": b"1" * 32}
         connection.execute(insert(schema.submissions), {**ticket, **cells})
         Tallies.add(connection, campaign.id, counts)

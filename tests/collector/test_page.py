@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from support.browser import browser_fixture
 from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
-from support.waiting import eventually
+from support.waiting import HANG_SECONDS, eventually
 from unpoison import Plan
 from unpoison.demo.fleet import Fleet
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-browser = browser_fixture()
 PHONE = {"width": 360, "height": 740}
 PICTURES = os.environ.get("UNPOISON_PICTURES")
 """A folder for screenshots, for whoever wants to look at them."""
@@ -64,7 +62,7 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=Path(PICTURES, f"{name}.png"), full_page=True)
 
 
-def crowd(
+def report_from_devices(
     server: InProcessCollector, campaign: RunningCampaign, users: int, seed: int, value: float
 ) -> None:
     """Many devices report over HTTP, a fifth of which attack."""
@@ -115,12 +113,12 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.goto(f"{server.url}/campaigns/{campaign_id}")
     page.wait_for_function("document.querySelector('#users-value').textContent.startsWith('1')")
 
-    crowd(server, campaign, 400, seed=1, value=30)
+    report_from_devices(server, campaign, 400, seed=1, value=30)
     first = estimate_shown(page, "")
     picture(page, "campaign")
     assert re.fullmatch(r"[\d.]+ to [\d.]+", page.inner_text("#worst-case-value").strip())
     assert "of each group attack" in page.inner_text("#worst-case-share")
-    crowd(server, campaign, 1200, seed=2, value=60)
+    report_from_devices(server, campaign, 1200, seed=2, value=60)
     second = estimate_shown(page, first)
     assert first != second
     page.wait_for_selector("#histograms-list figure canvas")
@@ -150,7 +148,7 @@ def estimate_shown(page: Page, before: str) -> str:
         "before => { const shown = document.querySelector('#estimate-value').textContent.trim();"
         " return /[0-9]/.test(shown) && shown !== before; }",
         arg=before,
-        timeout=60_000,
+        timeout=1000 * HANG_SECONDS,
     )
     return page.inner_text("#estimate-value").strip()
 
@@ -191,7 +189,7 @@ def test_rejections_and_balance_are_shown(seen: Seen, server: InProcessCollector
     assert campaign.submit(device.body([8] * device.reports)).code == "ticket-used"
     page = seen.page
     page.goto(f"{server.url}/campaigns/{campaign.id}#token={server.token}")
-    page.wait_for_selector("#rejection-table tbody tr", timeout=15_000)
+    page.wait_for_selector("#rejection-table tbody tr", timeout=1000 * HANG_SECONDS)
     rows = page.locator("#groups tbody tr")
     assert rows.count() == 3
     assert all("2" in rows.nth(at).inner_text() for at in range(3))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection
 
+from support.waiting import HANG_SECONDS
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
 from unpoison.collector.storage.read_cache import LIFETIME_SECONDS, MOST_ENTRIES, ReadCache
@@ -35,7 +36,7 @@ class CountedRead:
 
     def __call__(self, connection: Connection) -> int:
         self.calls += 1
-        self.may_return.wait(10)
+        self.may_return.wait(HANG_SECONDS)
         if self.fails:
             raise Fault("unavailable")
         return self.calls

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.waiting import HANG_SECONDS
 from unpoison import InvalidParameter, Plan
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 
@@ -60,10 +61,10 @@ def test_a_busy_worker_can_be_ended_at_once(worker: WorkerProcess, end: str) -> 
         worker.end()
     else:
         worker.process.kill()
-    thread.join(timeout=20)
+    thread.join(timeout=HANG_SECONDS)
     assert [type(ended) for ended in outcome] == [WorkerEnded]
     # A killed process closes its pipe a moment before it can be waited for.
-    worker.process.join(timeout=20)
+    worker.process.join(timeout=HANG_SECONDS)
     assert not worker.process.is_alive()
     with pytest.raises(WorkerEnded):
         worker.run(divmod, 7, 2)

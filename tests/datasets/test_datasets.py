@@ -70,7 +70,17 @@ def data_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> Pa
 
 every_dataset = pytest.mark.parametrize("name", list(datasets))
 every_place = pytest.mark.parametrize("where", ["environment", "shared"])
-every_lack = pytest.mark.parametrize("where", [None, "none", "empty"])
+without_data_files = pytest.mark.usefixtures("no_data_files")
+
+
+@pytest.fixture(params=[None, "none", "empty"])
+def no_data_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Nowhere to look for data files, a folder that is not there, or an empty one."""
+    (folder / "empty").mkdir()
+    if request.param is not None:
+        monkeypatch.setenv("UNPOISON_DATA", request.param)
 
 
 # The contract of every dataset
@@ -132,13 +142,8 @@ def test_taxi_resamples_a_file_that_is_there(
     assert (sample.low, sample.high) == (0.0, 86_400.0)
 
 
-@every_lack
-def test_taxi_falls_back_to_its_table_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, where: str | None
-) -> None:
-    Path("empty").mkdir()
-    if where is not None:
-        monkeypatch.setenv("UNPOISON_DATA", where)
+@without_data_files
+def test_taxi_falls_back_to_its_table_and_says_so() -> None:
     sample = draw("taxi", 200_000)
     assert "built-in" in sample.source
     share = np.bincount((sample.values // 3600).astype(int), minlength=24) / 200_000
@@ -180,13 +185,8 @@ def test_retirement_prefers_the_longer_file(folder: Path, monkeypatch: pytest.Mo
     assert PAY_FILES[0] in draw("retirement", 5).source
 
 
-@every_lack
-def test_retirement_falls_back_to_its_table_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, where: str | None
-) -> None:
-    Path("empty").mkdir()
-    if where is not None:
-        monkeypatch.setenv("UNPOISON_DATA", where)
+@without_data_files
+def test_retirement_falls_back_to_its_table_and_says_so() -> None:
     sample = draw("retirement", 200_000)
     assert "built-in" in sample.source
     assert (sample.low, sample.high) == (10_000.0, 600_000.0)
@@ -225,13 +225,8 @@ def test_a_file_of_no_numbers_is_refused(
 # COVID-19
 
 
-@every_lack
-def test_covid_has_its_table_built_in_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, where: str | None
-) -> None:
-    Path("empty").mkdir()
-    if where is not None:
-        monkeypatch.setenv("UNPOISON_DATA", where)
+@without_data_files
+def test_covid_has_its_table_built_in_and_says_so() -> None:
     sample = draw("covid-19", COVID_RECORDS)
     assert sample.categories is not None
     counts = Counter(sample.values.tolist())

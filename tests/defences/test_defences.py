@@ -80,9 +80,9 @@ def test_quantiles_of_counts_are_those_of_numpy(counts: list[int], share: float)
 def test_a_forest_drops_far_outliers(contamination: float | str) -> None:
     values = np.append(np.linspace(-4, 4, 81), [40.0, 41.0])
     counts = np.append(np.ceil(500 * np.exp(-(np.linspace(-4, 4, 81) ** 2) / 2)), [2.0, 3.0])
-    trusted = ForestInliers(contamination=contamination).inliers(values, counts)
-    assert not trusted[-2:].any()
-    assert trusted[35:46].all()
+    inliers = ForestInliers(contamination=contamination).inliers(values, counts)
+    assert not inliers[-2:].any()
+    assert inliers[35:46].all()
 
 
 def agreement(some: list[np.ndarray], others: list[np.ndarray]) -> float:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_cramer_rao")
 PLAN = Plan.new(epsilon=2.0, min_epsilon=0.5, low=0, high=1)
 NAMES = ("tea", "coffee", "milk", "water", "juice")
 CHOICES = Plan.new("k-rr", 2.0, min_epsilon=0.5, categories=NAMES)
-CROWDS = {
+POPULATIONS = {
     PLAN: Population.of(np.random.default_rng(7).beta(3, 4, 60_000)),
     CHOICES: Population(np.array(NAMES), np.array([24_000, 15_000, 12_000, 6_000, 3_000])),
 }
@@ -31,7 +31,7 @@ ATTACKS = {PLAN: "uniform:C/2,C", CHOICES: "maximal-gain:1"}
 
 def in_some_groups(plan: Plan, attacked: tuple[int, ...]) -> tuple[Simulation, Summary]:
     """Attackers report in some groups alone; in the others there are only honest users."""
-    run = simulate(plan, CROWDS[plan], ATTACKS[plan], 0.2, np.random.default_rng(3))
+    run = simulate(plan, POPULATIONS[plan], ATTACKS[plan], 0.2, np.random.default_rng(3))
     assert run.honest_summary is not None
     here = np.isin(np.arange(len(plan.groups)), attacked)[:, None]
     counts = np.where(here, run.summary.counts, run.honest_summary.counts)

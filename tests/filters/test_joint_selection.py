@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.125, low=0, high=1)
 USERS = 50_000
-CROWD = Population.of(np.random.default_rng(1).beta(2, 5, USERS))
+POPULATION = Population.of(np.random.default_rng(1).beta(2, 5, USERS))
 
 
 class EachItsOwn(Attack):
@@ -69,7 +69,7 @@ OWN_ATTACKS: dict[str, Attack] = {"each its own": EachItsOwn(), "smallest": Smal
 @cache
 def collected(attack: str, share: float = 0.25, seed: int = 2) -> Simulation:
     chosen = OWN_ATTACKS.get(attack, attack)
-    return simulate(PLAN, CROWD, chosen, share, np.random.default_rng(seed))
+    return simulate(PLAN, POPULATION, chosen, share, np.random.default_rng(seed))
 
 
 @cache
@@ -278,8 +278,8 @@ def test_either_end_of_the_range_is_a_value_by_itself() -> None:
 def test_noise_beside_one_value_of_all_users_is_noise() -> None:
     """No bucket is narrow enough for such users at a large budget: values have to be added."""
     plan = Plan.new(epsilon=4.0, min_epsilon=0.5, low=0, high=1)
-    crowd = Population.of(np.full(300_000, 0.37))
-    run = simulate(plan, crowd, "noise", 0.1, np.random.default_rng(1))
+    population = Population.of(np.full(300_000, 0.37))
+    run = simulate(plan, population, "noise", 0.1, np.random.default_rng(1))
     choice = choose_model(counted(run.summary))
     assert choice.best.model.kind == "even"
     assert choice.best.p_value > 0.05
@@ -313,8 +313,8 @@ def test_the_most_noise_that_would_not_be_noticed_is_at_the_edge_of_a_test() -> 
 def test_two_explanations_that_are_close_are_both_told() -> None:
     """Noise from few users looks almost like honest users of other values."""
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    crowd = Population.of(np.random.default_rng(1).beta(2, 5, 30_000))
-    run = simulate(plan, crowd, "noise", 0.25, np.random.default_rng(2))
+    population = Population.of(np.random.default_rng(1).beta(2, 5, 30_000))
+    run = simulate(plan, population, "noise", 0.25, np.random.default_rng(2))
     counts = counted(run.summary)
     choice = choose_model(counts)
     kinds = {candidate.model.kind for candidate in (choice.best, *choice.others)}
@@ -342,7 +342,7 @@ def riddled() -> Summary:
 def misread() -> Summary:
     """Reports of twice the budget that the plan says."""
     other = Plan.new(epsilon=2.0, min_epsilon=0.25, low=0, high=1)
-    run = simulate(other, CROWD, "none", 0.0, np.random.default_rng(1))
+    run = simulate(other, POPULATION, "none", 0.0, np.random.default_rng(1))
     return Summary(PLAN, run.summary.counts, run.summary.sums)
 
 
@@ -402,7 +402,7 @@ def test_a_majority_leaves_nothing_to_be_known() -> None:
 def test_the_order_in_which_summaries_are_merged_does_not_matter() -> None:
     parts = [
         simulate(
-            PLAN, Population(CROWD.values, CROWD.numbers // 3), "evasion:0.3", 0.25, rng
+            PLAN, Population(POPULATION.values, POPULATION.numbers // 3), "evasion:0.3", 0.25, rng
         ).summary
         for rng in np.random.default_rng(3).spawn(3)
     ]

@@ -24,7 +24,7 @@ APART, TOGETHER = 1e-9, 1e9
 """Factors for the number of users: shares of attackers free in each group, or all the same."""
 
 
-def drawn(
+def simulated_counts(
     plan: Plan = PLAN,
     attack: str | Attack = "none",
     share: float = 0.25,
@@ -41,8 +41,8 @@ def of_categories(number: int, users: int, epsilon: float = 1.0) -> JointCounts:
     shares = 1 / np.arange(1, number + 1)
     held = np.random.default_rng(1).multinomial(users, shares / shares.sum())
     plan = Plan.new("k-rr", epsilon, min_epsilon=epsilon / 2, categories=names)
-    crowd = Population(np.array(names), held)
-    run = simulate(plan, crowd, "maximal-gain:1", 0.2, np.random.default_rng(1))
+    population = Population(np.array(names), held)
+    run = simulate(plan, population, "maximal-gain:1", 0.2, np.random.default_rng(1))
     return JointCounts.of(run.summary, range(len(plan.groups)))
 
 
@@ -106,7 +106,7 @@ def check_sums(counts: JointCounts, fitted: Fit) -> None:
 def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None:
     """With so few users that the shares of groups are not tied to one another."""
     attack = "noise" if kind == "even" else "uniform:7C/8,C"
-    counts = drawn(attack=attack)
+    counts = simulated_counts(attack=attack)
     counts = replace(counts, users=APART * counts.users)
     fitted = fit(counts, models(counts)[kind])
     reached, honest, shares = plain_em(counts, fitted.model, 6_000, together=False)
@@ -122,7 +122,7 @@ def test_plain_em_comes_no_higher_and_ends_at_the_same_answer(kind: str) -> None
 
 @pytest.mark.slow
 def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
-    counts = drawn(attack="uniform:7C/8,C")
+    counts = simulated_counts(attack="uniform:7C/8,C")
     tied = replace(counts, users=TOGETHER * counts.users)
     free = fit(replace(counts, users=APART * counts.users), models(counts)["alike"])
     tied_fit = fit(tied, models(counts)["alike"])
@@ -138,7 +138,7 @@ def test_groups_of_very_many_users_have_one_share_of_attackers() -> None:
 @pytest.mark.slow
 def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1)
-    counts = drawn(plan, "uniform:7C/8,C")
+    counts = simulated_counts(plan, "uniform:7C/8,C")
     fitted = fit(counts, models(counts)["own"])
     reached, _, shares = plain_em(counts, fitted.model, 20_000, together=False)
     height = likelihood(counts, fitted.expected)
@@ -148,7 +148,7 @@ def test_own_poison_of_one_group_is_a_convex_problem_that_em_confirms() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_conditions_of_optimality_hold_without_poison(seed: int) -> None:
-    counts = drawn(seed=seed, users=30_000)
+    counts = simulated_counts(seed=seed, users=30_000)
     fitted = fit(counts, models(counts)["nobody"])
     slope = np.einsum("ti,tij->j", counts.counts / fitted.expected, counts.transitions)
     total = counts.reports.sum()
@@ -161,7 +161,7 @@ def test_the_conditions_of_optimality_hold_without_poison(seed: int) -> None:
 
 
 def test_the_conditions_of_optimality_hold_for_the_poison_of_each_group() -> None:
-    counts = drawn(attack="uniform:3C/4,C", users=30_000)
+    counts = simulated_counts(attack="uniform:3C/4,C", users=30_000)
     counts = replace(counts, users=APART * counts.users)
     fitted = fit(counts, models(counts)["own"])
     ratio = counts.counts / fitted.expected
@@ -176,7 +176,7 @@ def test_the_conditions_of_optimality_hold_for_the_poison_of_each_group() -> Non
 
 
 def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
-    counts = drawn(users=30_000)
+    counts = simulated_counts(users=30_000)
     model = models(counts)["nobody"]
     best = likelihood(counts, fit(counts, model).expected)
     early = [fit(counts, model, most_steps=steps) for steps in range(12)]
@@ -189,14 +189,14 @@ def test_the_gap_bounds_what_is_missing_at_every_step() -> None:
 
 
 def with_zeros() -> JointCounts:
-    counts = drawn()
+    counts = simulated_counts()
     few = counts.counts.copy()
     few[:, ::2] = 0
     return replace(counts, counts=few)
 
 
 def uneven() -> JointCounts:
-    counts = drawn(users=30_000)
+    counts = simulated_counts(users=30_000)
     factors = np.array([1.0, 0.03, 100.0])
     return replace(
         counts,
@@ -206,7 +206,7 @@ def uneven() -> JointCounts:
 
 
 def in_one_bucket() -> JointCounts:
-    counts = drawn()
+    counts = simulated_counts()
     lonely = np.zeros_like(counts.counts)
     lonely[:, 5] = 1_000
     return replace(counts, counts=lonely)
@@ -223,18 +223,24 @@ AWKWARD: dict[str, Callable[[], JointCounts]] = {
     "uneven": uneven,
     "one bucket": in_one_bucket,
     "tiny": tiny,
-    "one group": lambda: drawn(Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1), "point:C"),
+    "one group": lambda: simulated_counts(
+        Plan.new(epsilon=1.0, min_epsilon=1.0, low=0, high=1), "point:C"
+    ),
     "two categories": lambda: of_categories(2, 10_000),
     "many categories": lambda: of_categories(150, 100_000),
-    "large budget": lambda: drawn(Plan.new(epsilon=8.0, min_epsilon=1.0, low=0, high=1), "noise"),
-    "small budget": lambda: drawn(Plan.new(epsilon=0.02, min_epsilon=0.01, low=0, high=1)),
-    "square wave": lambda: drawn(
+    "large budget": lambda: simulated_counts(
+        Plan.new(epsilon=8.0, min_epsilon=1.0, low=0, high=1), "noise"
+    ),
+    "small budget": lambda: simulated_counts(
+        Plan.new(epsilon=0.02, min_epsilon=0.01, low=0, high=1)
+    ),
+    "square wave": lambda: simulated_counts(
         Plan.new("square-wave", 2.0, min_epsilon=0.5, low=0, high=1), "point:1+b"
     ),
-    "integers": lambda: drawn(
+    "integers": lambda: simulated_counts(
         Plan.new("piecewise-integer", 1.0, min_epsilon=0.25, low=0, high=1), "point:C"
     ),
-    "square integers": lambda: drawn(
+    "square integers": lambda: simulated_counts(
         Plan.new("square-wave-integer", 1.0, min_epsilon=0.25, low=0, high=1), "point:-b"
     ),
 }
@@ -261,7 +267,7 @@ def test_awkward_counts_are_fitted(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["nobody", "even", "alike", "own"])
 def test_covariances_are_positive_and_keep_the_sum(kind: str) -> None:
-    counts = drawn(attack="uniform:7C/8,C", users=20_000)
+    counts = simulated_counts(attack="uniform:7C/8,C", users=20_000)
     fitted = fit(counts, models(counts)[kind])
     spread = np.linalg.eigvalsh((fitted.honest_covariance + fitted.honest_covariance.T) / 2)
     assert spread.min() > -1e-9
@@ -274,7 +280,7 @@ def test_covariances_are_positive_and_keep_the_sum(kind: str) -> None:
 
 
 def test_a_likelihood_rises_with_every_model_that_has_more_room() -> None:
-    counts = drawn(attack="uniform:7C/8,C")
+    counts = simulated_counts(attack="uniform:7C/8,C")
     loose = replace(counts, users=APART * counts.users)
     fits = {kind: fit(loose, model) for kind, model in models(loose).items()}
     assert fits["own"].deviance < fits["alike"].deviance + 0.1
@@ -287,7 +293,7 @@ def test_a_likelihood_rises_with_every_model_that_has_more_room() -> None:
 
 
 def test_noise_over_the_whole_domain_explains_no_less_than_nobody() -> None:
-    counts = drawn(attack="uniform:7C/8,C")
+    counts = simulated_counts(attack="uniform:7C/8,C")
     loose = replace(counts, users=APART * counts.users)
     fits = {kind: fit(loose, model) for kind, model in models(loose).items()}
     assert fits["even"].deviance < fits["nobody"].deviance + 0.1
@@ -308,7 +314,7 @@ def test_standard_errors_are_what_repeated_collections_show(
     plan = Plan.new(mechanism, 1.0, min_epsilon=0.5, low=0, high=1)
     means, standard_errors, shares, share_errors = [], [], [], []
     for seed in range(60):
-        counts = drawn(plan, attack, seed=seed)
+        counts = simulated_counts(plan, attack, seed=seed)
         fitted = fit(counts, models(counts)[kind])
         means.append(fitted.mean(counts.values))
         standard_errors.append(fitted.standard_error(counts.values))
@@ -326,7 +332,7 @@ def test_standard_errors_are_what_repeated_collections_show(
 def test_the_deviance_of_a_true_model_has_its_degrees_of_freedom_on_average() -> None:
     fits = [
         fit(counts, models(counts)["alike"])
-        for counts in (drawn(attack="uniform:7C/8,C", seed=seed) for seed in range(25))
+        for counts in (simulated_counts(attack="uniform:7C/8,C", seed=seed) for seed in range(25))
     ]
     average = np.mean([fitted.deviance for fitted in fits])
     assert average == pytest.approx(

@@ -116,8 +116,8 @@ def test_the_deviance_is_that_of_a_general_convex_solver(cells: int, epsilon: fl
     part = response(epsilon, cells)
     checked = 0
     for concentration in (0.2, 1.0, 10.0, 100.0):
-        drawn = rng.multinomial(1000, rng.dirichlet(np.full(cells, concentration)))
-        counts = drawn.astype(np.float64)
+        shares = rng.dirichlet(np.full(cells, concentration))
+        counts = rng.multinomial(1000, shares).astype(np.float64)
         support = rng.random(cells) < rng.choice([0.2, 0.5])
         expected, short = convex_optimum(part, counts, support)
         likelihood_loss = deviance(part, counts, support) / 2000
@@ -224,8 +224,8 @@ def test_a_deviance_has_the_distribution_that_the_limit_assumes() -> None:
     """At a tiny ε honest users cannot bend the counts, so all k − 1 degrees are left."""
     rng, part = np.random.default_rng(1), response(0.001, 15)
     even = probabilities(part, np.full(15, 1 / 15), 0.0)
-    drawn = [rng.multinomial(MANY, even).astype(np.float64) for _ in range(400)]
-    deviances = [deviance(part, counts, mask(15)) for counts in drawn]
+    collections = [rng.multinomial(MANY, even).astype(np.float64) for _ in range(400)]
+    deviances = [deviance(part, counts, mask(15)) for counts in collections]
     assert np.mean(deviances) == pytest.approx(14, abs=5 * math.sqrt(28 / 400))
     assert np.mean(np.array(deviances) > chi2(14).isf(0.1)) == pytest.approx(0.1, abs=0.06)
 
@@ -442,14 +442,14 @@ def plainly_chosen(
             set().union(*(chosen for chosen in smallest if categories <= chosen)) - categories
         )
         while len(left) > 1:
-            sides = left[: len(left) // 2], left[len(left) // 2 :]
+            halves = left[: len(left) // 2], left[len(left) // 2 :]
             first, second = (
-                plain_em.emf(buckets, counts, mask(cells, *categories, *s)) for s in sides
+                plain_em.emf(buckets, counts, mask(cells, *categories, *s)) for s in halves
             )
             better = np.var(first.honest) < np.var(second.honest)
             if rule == "likelihood":
                 better = first.likelihoods[-1] > second.likelihoods[-1]
-            left = sides[0] if better else sides[1]
+            left = halves[0] if better else halves[1]
         categories.add(left[0])
     return categories
 
@@ -492,12 +492,12 @@ def test_where_either_side_explains_the_counts_the_rule_chooses(
 ) -> None:
     part, counts = response(math.log(2), 4), MANY * shares
     buckets = Buckets.for_reports(part, MANY)
-    sides = [mask(4, 0, 1), mask(4, 2, 3)]
+    halves = [mask(4, 0, 1), mask(4, 2, 3)]
     location = located(part, counts, rule)
-    assert [deviance(part, counts, side) for side in sides] == [0, 0]
+    assert [deviance(part, counts, half) for half in halves] == [0, 0]
     assert deviance(part, counts, mask(4)) > location.allowed
     assert location.ruled
-    first, second = (plain_em.emf(buckets, counts, side) for side in sides)
+    first, second = (plain_em.emf(buckets, counts, half) for half in halves)
     better = {
         "variance": np.var(first.honest) < np.var(second.honest),
         "likelihood": first.likelihoods[-1] > second.likelihoods[-1],

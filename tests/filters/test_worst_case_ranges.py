@@ -78,8 +78,10 @@ def test_the_truth_is_in_the_range_when_attackers_imitate(
     poison, truth = imitating_poison(counts, share, sign), true_mean(counts)
     held = []
     for seed in range(8):
-        drawn = counts.draw(honest_histogram(counts.inputs), np.random.default_rng(seed), poison)
-        low, high = possible_mean(drawn, share).ends
+        collection = counts.draw(
+            honest_histogram(counts.inputs), np.random.default_rng(seed), poison
+        )
+        low, high = possible_mean(collection, share).ends
         held.append(low <= truth <= high)
     assert sum(held) >= 7
 
@@ -119,8 +121,8 @@ def test_the_ends_scatter_as_their_standard_errors_say() -> None:
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_categories_have_the_range_of_the_linear_program(share: float) -> None:
     plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=NAMES)
-    crowd = Population(np.array(NAMES), np.array([400, 300, 200, 100]))
-    counts = JointCounts.of(simulate(plan, crowd, "none", 0.0).summary, range(2))
+    population = Population(np.array(NAMES), np.array([400, 300, 200, 100]))
+    counts = JointCounts.of(simulate(plan, population, "none", 0.0).summary, range(2))
     many = 1e10
     exact = replace(counts, counts=counts.transitions @ HONEST * many, users=np.full(2, many))
     for category, possible in enumerate(PossibleRanges(exact).frequencies(share)):
@@ -163,7 +165,7 @@ def test_reports_of_one_user_vary_together() -> None:
     histogram[[0, -1]] = 0.5
     honest = np.zeros(counts.inputs)
     honest[-2:] = 0.5
-    drawn = [
+    observed_shares = [
         ReportCells.of_numbers(counts.draw(honest, np.random.default_rng(seed))).observed
         for seed in range(100)
     ]
@@ -171,5 +173,5 @@ def test_reports_of_one_user_vary_together() -> None:
     expected = replace(cells, counts=cells.transitions @ histogram * cells.reports)
     covariance = expected.covariance(histogram, values, attackers=0.0)
     last = cells.groups == len(cells.users) - 1
-    ratio = np.var(drawn, axis=0)[last].sum() / np.diag(covariance)[last].sum()
+    ratio = np.var(observed_shares, axis=0)[last].sum() / np.diag(covariance)[last].sum()
     assert ratio == pytest.approx(1, abs=0.3)

@@ -87,12 +87,12 @@ def test_every_cell_is_drawn_by_exactly_as_many_words_as_its_weight(
     window = tiny_window(cells, min(width, cells - 1), inside, outside)
     for offset in range(window.offsets):
         words = [word for weight in range(window.total) for word in (0, weight)]
-        drawn, _ = cells_of(window, [offset * FRACTION] * window.total, words)
+        reported, _ = cells_of(window, [offset * FRACTION] * window.total, words)
         expected = {
             cell: inside if offset <= cell < offset + window.window else outside
             for cell in range(cells)
         }
-        assert Counter(drawn) == expected
+        assert Counter(reported) == expected
 
 
 @settings(max_examples=60, deadline=None)

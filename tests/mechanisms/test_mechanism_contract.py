@@ -404,30 +404,29 @@ def test_reports_stay_in_the_output_domain_even_on_extreme_random_words(
         assert (reports < mechanism.cells).all()
 
 
+def assert_split_changes_nothing(name: str, size: int, cuts: list[int], seed: int) -> None:
+    """Values that are perturbed in parts give the reports of all at once."""
+    mechanism = build(name, 1.0)
+    values = np.resize(inputs_of(mechanism), size)
+    whole = mechanism.perturb(values, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    parts = [mechanism.perturb(part, rng) for part in np.split(values, cuts)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
 @every_mechanism
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 200), max_size=6))
 def test_any_split_of_the_values_gives_the_same_reports(
     name: str, seed: int, cuts: list[int]
 ) -> None:
-    mechanism = build(name, 1.0)
-    values = np.resize(inputs_of(mechanism), 200)
-    whole = mechanism.perturb(values, np.random.default_rng(seed))
-    rng = np.random.default_rng(seed)
-    parts = [mechanism.perturb(part, rng) for part in np.split(values, sorted(cuts))]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    assert_split_changes_nothing(name, 200, sorted(cuts), seed)
 
 
 @every_mechanism
 def test_splits_across_the_blocks_inside_give_the_same_reports(name: str) -> None:
-    mechanism = build(name, 1.0)
-    size = 2 * PERTURB_BLOCK + 5
-    values = np.resize(inputs_of(mechanism), size)
-    whole = mechanism.perturb(values, np.random.default_rng(3))
-    rng = np.random.default_rng(3)
     cuts = [1, PERTURB_BLOCK - 1, PERTURB_BLOCK + 2, 2 * PERTURB_BLOCK + 1]
-    parts = [mechanism.perturb(part, rng) for part in np.split(values, cuts)]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    assert_split_changes_nothing(name, 2 * PERTURB_BLOCK + 5, cuts, seed=3)
 
 
 @every_integer_mechanism

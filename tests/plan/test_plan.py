@@ -32,6 +32,13 @@ def named(fault: pytest.ExceptionInfo[InvalidParameter], parameter: str) -> bool
     return parameter in text and "; received " in text and "\n" not in text
 
 
+def assert_refused_by_name(parameter: str, keys: dict[str, Any]) -> None:
+    """A plan of these keys is refused in one line that names the parameter."""
+    with pytest.raises(InvalidParameter) as fault:
+        Plan.from_dict(keys)
+    assert named(fault, parameter)
+
+
 @st.composite
 def budget_pairs(draw: st.DrawFn) -> tuple[float, float]:
     epsilon, min_epsilon = sorted((draw(any_epsilon), draw(any_epsilon)), reverse=True)
@@ -403,9 +410,7 @@ BAD_PLANS: list[tuple[str, dict[str, Any]]] = [
 def test_a_bad_plan_is_refused_in_one_line_that_names_the_key(
     parameter: str, keys: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidParameter) as fault:
-        Plan.from_dict({**SHORT, **keys})
-    assert named(fault, parameter)
+    assert_refused_by_name(parameter, {**SHORT, **keys})
 
 
 @pytest.mark.parametrize(
@@ -426,9 +431,7 @@ def test_a_bad_plan_is_refused_in_one_line_that_names_the_key(
 def test_bad_categories_are_refused_in_one_line_that_names_the_key(
     parameter: str, keys: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidParameter) as fault:
-        Plan.from_dict({**LETTERS, **keys})
-    assert named(fault, parameter)
+    assert_refused_by_name(parameter, {**LETTERS, **keys})
 
 
 @pytest.mark.parametrize("missing", ["mechanism", "epsilon", "low", "high"])

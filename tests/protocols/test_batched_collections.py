@@ -62,7 +62,7 @@ def test_distributions_are_the_same_together() -> None:
 def test_trials_that_share_their_work_find_what_each_finds() -> None:
     plan, values = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1), np.full(3000, 0.25)
 
-    def found(shared: bool) -> list[tuple[int, str, str, float]]:
+    def estimates(shared: bool) -> list[tuple[int, str, str, float]]:
         rows, _ = run_trials(
             plan,
             values,
@@ -75,8 +75,8 @@ def test_trials_that_share_their_work_find_what_each_finds() -> None:
         )
         return [(row.trial, row.method, row.collection, row.mean) for row in rows]
 
-    assert found(shared=True) == found(shared=False)
-    assert [row[0] for row in found(shared=True)] == [
+    assert estimates(shared=True) == estimates(shared=False)
+    assert [row[0] for row in estimates(shared=True)] == [
         trial for trial in range(12) for _ in "123456"
     ]
 

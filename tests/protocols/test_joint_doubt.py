@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=100)
 GROUPS = list(range(len(PLAN.groups)))
-CROWD = Population.of(100 * np.random.default_rng(1).beta(2, 5, 20_000))
+POPULATION = Population.of(100 * np.random.default_rng(1).beta(2, 5, 20_000))
 
 
 @cache
 def run_of(attack: str, share: float = 0.25) -> Simulation:
-    return simulate(PLAN, CROWD, attack, share, np.random.default_rng(2))
+    return simulate(PLAN, POPULATION, attack, share, np.random.default_rng(2))
 
 
 def fishing() -> Summary:

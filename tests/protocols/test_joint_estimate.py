@@ -307,9 +307,9 @@ def test_the_p_value_of_nobody_is_tiny_under_attack(attack: str) -> None:
 
 def test_nobody_is_suspected_among_two_categories_at_a_large_budget() -> None:
     plan = Plan.new("k-rr", 8.0, min_epsilon=1.0, categories=("yes", "no"))
-    crowd = Population(np.array(["no", "yes"]), np.array([10_000, 10_000]))
+    population = Population(np.array(["no", "yes"]), np.array([10_000, 10_000]))
     p_values = [
-        p_value(simulate(plan, crowd, "none", 0.0, np.random.default_rng(seed)).summary)
+        p_value(simulate(plan, population, "none", 0.0, np.random.default_rng(seed)).summary)
         for seed in range(20)
     ]
     assert np.mean(np.array(p_values) < 0.05) < 0.2
@@ -459,9 +459,9 @@ def test_many_users_with_equal_values_are_not_taken_for_attackers(
 ) -> None:
     values = SPIKES[name]
     distinct, numbers = np.unique(values, return_counts=True)
-    crowd = Population(distinct, numbers * (1_000_000 // len(values)))
+    population = Population(distinct, numbers * (1_000_000 // len(values)))
     plan = Plan.new(epsilon=epsilon, min_epsilon=epsilon / 8, low=0, high=1)
-    run = simulate(plan, crowd, "none", 0.0, np.random.default_rng(1))
+    run = simulate(plan, population, "none", 0.0, np.random.default_rng(1))
     answer = estimate(run.summary, method="joint")
     assert answer.fit["fits"]
     assert answer.byzantine.fraction < 0.001

@@ -58,8 +58,8 @@ def test_a_majority_of_attackers_is_said_to_break_every_method() -> None:
 
 def test_the_unfiltered_mean_is_right_when_everybody_is_honest() -> None:
     run = simulate(PLAN, VALUES, "none", 0.0, np.random.default_rng(3))
-    trusted = estimate(run.summary).fit["unfiltered_mean"]
-    assert abs(trusted - run.truth) < 6 * np.sqrt(run.floor)
+    unfiltered = estimate(run.summary).fit["unfiltered_mean"]
+    assert abs(unfiltered - run.truth) < 6 * np.sqrt(run.floor)
 
 
 def test_the_false_alarm_shrinks_as_reports_grow() -> None:

@@ -1,14 +1,12 @@
-"""Report files: reading in batches, atomic writing."""
+"""Report files: reading in batches, and writing."""
 
 from __future__ import annotations
 
 import gc
 import importlib
-import os
-import stat
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -25,13 +23,10 @@ from hypothesis import strategies as st
 from unpoison import Plan, Summary, perturb, summarise
 from unpoison.cli import run
 from unpoison.engines import summarise_files
-from unpoison.errors import InvalidFile, InvalidParameter, InvalidReport
+from unpoison.errors import InvalidFile, InvalidReport
 from unpoison.reports import reading
 from unpoison.reports.reading import read_batches
 from unpoison.reports.writing import REPORT_SUFFIXES, ReportWriter
-from unpoison.summary.summary import is_summary
-from unpoison.system.atomic_files import whole_file
-from unpoison.system.paths import check_output, expand
 
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
 
@@ -286,156 +281,7 @@ def test_perturbing_does_not_hold_all_reports() -> None:
     assert peaks[1] < 1.1 * peaks[0] + 2**20
 
 
-# Which files
-
-
-def names(paths: list[Path]) -> list[str]:
-    return [str(path) for path in paths]
-
-
-def test_expand_takes_files_folders_and_globs() -> None:
-    Path("a/b").mkdir(parents=True)
-    Path("a/folder.parquet").mkdir()
-    for name in ("a/2.csv", "a/1.PARQUET", "a/b/3.csv", "a/.hidden.csv", "a/notes.txt", "r[1].csv"):
-        Path(name).touch()
-    inside = ["a/1.PARQUET", "a/2.csv", "a/b/3.csv"]
-    assert names(expand(["a"], REPORT_SUFFIXES)) == inside
-    assert names(expand([Path("a"), "a/2.csv", Path("a").resolve()], REPORT_SUFFIXES)) == inside
-    assert names(expand(["a/*.csv"], REPORT_SUFFIXES)) == ["a/2.csv"]
-    assert names(expand(["a/**/*.csv"], REPORT_SUFFIXES)) == ["a/2.csv", "a/b/3.csv"]
-    assert names(expand(["a/[12]*"], REPORT_SUFFIXES)) == ["a/1.PARQUET", "a/2.csv"]
-    assert names(expand(["a/b/3.csv", "a/2.csv"], REPORT_SUFFIXES)) == ["a/b/3.csv", "a/2.csv"]
-    assert names(expand(["r[1].csv"], REPORT_SUFFIXES)) == ["r[1].csv"]
-    assert names(expand(["a/notes.txt"], REPORT_SUFFIXES)) == ["a/notes.txt"]
-    assert names(expand(["a"], [".txt"])) == ["a/notes.txt"]
-
-
-def test_expand_counts_a_linked_file_once() -> None:
-    Path("x.csv").touch()
-    Path("y.csv").symlink_to("x.csv")
-    assert names(expand(["y.csv", "x.csv"], REPORT_SUFFIXES)) == ["y.csv"]
-
-
-@pytest.mark.parametrize("path", ["none.csv", "none/*.csv", "empty", "empty/*"])
-def test_expand_refuses_what_holds_nothing(path: str) -> None:
-    Path("empty").mkdir()
-    with pytest.raises(InvalidFile, match=r"does not exist|holds no"):
-        expand([path], REPORT_SUFFIXES)
-
-
-def test_is_summary_knows_our_footer() -> None:
-    Path("s").write_bytes(Summary.empty(PLAN).to_bytes())
-    write_table("other.parquet", {"group": [1], "cell": [1], "count": [1]})
-    write_table("x.csv", {"group": [1]})
-    Path("empty").touch()
-    Path("half").write_bytes(Path("s").read_bytes()[:-10])
-    assert is_summary(Path("s"))
-    for name in ("other.parquet", "x.csv", "empty", "half", "none", "."):
-        assert not is_summary(Path(name))
-
-
 # Writing
-
-
-def listing() -> list[str]:
-    return sorted(os.listdir())
-
-
-@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_exception_leaves_the_old_file_and_nothing_else(fault: type[BaseException]) -> None:
-    Path("old.txt").write_text("old")
-
-    def write(name: str) -> None:
-        with whole_file(name) as file:
-            file.write(b"half")
-            file.flush()
-            assert len(listing()) == 2
-            raise fault
-
-    for name in ("old.txt", "new.txt"):
-        with pytest.raises(fault):
-            write(name)
-    assert listing() == ["old.txt"]
-    assert Path("old.txt").read_text() == "old"
-
-
-def test_the_old_file_stands_until_the_new_one_is_whole() -> None:
-    Path("x.txt").write_text("old")
-    with whole_file("x.txt") as file:
-        file.write(b"new")
-        file.flush()
-        assert Path("x.txt").read_text() == "old"
-    assert Path("x.txt").read_text() == "new"
-    assert listing() == ["x.txt"]
-
-
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    before = os.umask(0o022)
-    yield os.umask
-    os.umask(before)
-
-
-def mode(path: str) -> int:
-    return stat.S_IMODE(os.stat(path).st_mode)
-
-
-@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
-def test_permissions_are_those_of_any_new_file(umask: Callable[[int], int], mask: int) -> None:
-    umask(mask)
-    with whole_file("x.txt") as file:
-        file.write(b"x")
-    assert mode("x.txt") == 0o666 & ~mask
-
-
-@pytest.mark.parametrize("kept", [0o600, 0o644, 0o640])
-def test_a_file_that_is_replaced_keeps_its_permissions(kept: int) -> None:
-    Path("x.txt").write_text("old")
-    os.chmod("x.txt", kept)
-    with whole_file("x.txt") as file:
-        draft = next(name for name in listing() if name != "x.txt")
-        assert mode(draft) == kept
-        file.write(b"new")
-    assert mode("x.txt") == kept
-
-
-def test_a_link_stays_a_link() -> None:
-    Path("deep").mkdir()
-    Path("deep/real.txt").write_text("old")
-    Path("link.txt").symlink_to("deep/real.txt")
-    with whole_file("link.txt") as file:
-        file.write(b"new")
-    assert Path("link.txt").is_symlink()
-    assert Path("deep/real.txt").read_text() == "new"
-
-
-def test_names_may_be_as_long_as_the_system_allows() -> None:
-    name = "x" * 251 + ".txt"
-    with whole_file(name) as file:
-        file.write(b"x")
-    assert listing() == [name]
-
-
-def test_outputs_are_checked_before_any_work() -> None:
-    Path("taken").mkdir()
-    Path("file").touch()
-    for path, rule in {
-        "none/x": "folder that exists",
-        "file/x": "folder that exists",
-        "taken": "not a folder",
-        "/dev/null": "not a device",
-    }.items():
-        with pytest.raises(InvalidParameter, match=rule) as caught:
-            check_output(path, "--output")
-        assert str(caught.value).startswith("--output must")
-        assert str(caught.value).endswith(f"received {path}")
-        with pytest.raises(InvalidParameter, match=rule), whole_file(path):
-            pass
-    check_output(None)
-    check_output("new.CSV", suffixes=REPORT_SUFFIXES)
-    with pytest.raises(InvalidParameter, match=r"must end in \.parquet or \.csv; received new"):
-        check_output("new", suffixes=REPORT_SUFFIXES)
-    assert listing() == ["file", "taken"]
 
 
 @pytest.mark.parametrize("suffix", REPORT_SUFFIXES)

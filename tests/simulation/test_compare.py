@@ -12,7 +12,6 @@ from unpoison import Plan, estimate, simulate
 from unpoison.defences import Trimming, defences
 from unpoison.errors import InvalidParameter
 from unpoison.estimate.methods import estimates, find_method
-from unpoison.output.comparison_plot import draw_comparison
 from unpoison.protocols import SCHEMES
 from unpoison.simulation import Simulation, oracle_estimate, run_trials, score
 from unpoison.simulation.population import Population
@@ -122,16 +121,6 @@ def test_compare_of_categories_leaves_out_what_needs_numbers(unpoison: Command) 
     facts = unpoison.done("simulate", "--compare", "-d", "covid-19", *RUN, "--json").json
     names = {line["method"] for line in facts["methods"]}
     assert names == {"oracle", "ostrich", "joint", *SCHEMES}
-
-
-@pytest.mark.slow
-def test_a_comparison_shows_every_line() -> None:
-    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
-    values, names = Population.of(np.linspace(0, 1, 4000)), ["oracle", "ostrich"]
-    rows, _ = run_trials(plan, values, "point:C", 0.3, names, rng=np.random.default_rng(1))
-    axis = draw_comparison(score(rows)).axes[0]
-    labels = [text.get_text() for text in axis.get_yticklabels()]
-    assert set(labels) == {"oracle", "ostrich", "ostrich (ungrouped)"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +30,7 @@ from unpoison import (
 )
 from unpoison.summary.binning import BATCH, BLOCK, Binner
 from unpoison.summary.compiled import compiled_loop, count_rows
-from unpoison.summary.summary import FIXED_POINT, FORMAT, METADATA_KEY
+from unpoison.summary.summary import FIXED_POINT, FORMAT, METADATA_KEY, is_summary
 from unpoison.types import FloatArray, IntArray
 
 PLAN = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=10, cells=8)
@@ -537,3 +540,15 @@ def test_cell_numbers_must_be_whole_and_below_the_number_of_cells(
     with pytest.raises(InvalidReport, match=f"^row 2: {rule}") as caught:
         binned(plan, [0, 0], [1.0, number])
     assert caught.value.row == 2
+
+
+def test_is_summary_knows_our_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s").write_bytes(Summary.empty(PLAN).to_bytes())
+    pq.write_table(pa.table({"group": [1], "cell": [1], "count": [1]}), "other.parquet")
+    pacsv.write_csv(pa.table({"group": [1]}), "x.csv")
+    Path("empty").touch()
+    Path("half").write_bytes(Path("s").read_bytes()[:-10])
+    assert is_summary(Path("s"))
+    for name in ("other.parquet", "x.csv", "empty", "half", "none", "."):
+        assert not is_summary(Path(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -56,16 +56,12 @@ def launch() -> Iterator[Browser]:
             browser.close()
 
 
-def browser_fixture() -> Callable[..., Iterator[Browser]]:
-    """A fixture for a test file: `browser = browser_fixture()`, one browser for all its tests.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a file.
 
     Not one for the whole session: as long as playwright runs, its event loop is this thread's
     running one, and other files' tests could not run theirs.
     """
-
-    @pytest.fixture(scope="module", name="browser")
-    def browser() -> Iterator[Browser]:
-        with launch() as launched:
-            yield launched
-
-    return browser
+    with launch() as launched:
+        yield launched

@@ -1,4 +1,4 @@
-"""The browser's client on a page, as tests call it; each test file makes its own fixtures."""
+"""The browser's client on a page, as tests call it, and the fixtures that lead to the page."""
 
 from __future__ import annotations
 
@@ -54,26 +54,28 @@ def collector_fixture() -> Callable[..., Iterator[ScriptedCollector]]:
     return collector
 
 
-def context_fixture() -> Callable[..., Iterator[BrowserContext]]:
-    """A fixture: a browser's profile without pages of others, and with an empty storage.
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser's profile without pages of others, and with an empty storage.
 
     All tests of a file share one profile, which costs half of what a new one for each would.
     Storage belongs to an origin, and each test has a collector at a port of its own; it is emptied
     all the same, since a port may come again.
     """
+    if not browser.contexts:
+        # A page that stays open keeps the process that the next test's page will run in.
+        browser.new_context().new_page()
+    (context,) = browser.contexts
+    yield context
+    for page in context.pages[1:]:
+        forget_storage(page)
+        page.close()
 
-    @pytest.fixture(name="context")
-    def context(browser: Browser) -> Iterator[BrowserContext]:
-        if not browser.contexts:
-            # A page that stays open keeps the process that the next test's page will run in.
-            browser.new_context().new_page()
-        (context,) = browser.contexts
-        yield context
-        for page in context.pages[1:]:
-            forget_storage(page)
-            page.close()
 
-    return context
+@pytest.fixture
+def page(context: BrowserContext, collector: ScriptedCollector) -> Page:
+    """A page of the collector."""
+    return open_page(context, collector)
 
 
 def forget_storage(page: Page) -> None:
@@ -82,16 +84,6 @@ def forget_storage(page: Page) -> None:
     session = page.context.new_cdp_session(page)
     session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
     session.detach()
-
-
-def page_fixture() -> Callable[..., Page]:
-    """A fixture: a page of the collector."""
-
-    @pytest.fixture(name="page")
-    def page(context: BrowserContext, collector: ScriptedCollector) -> Page:
-        return open_page(context, collector)
-
-    return page
 
 
 def open_page(context: BrowserContext, collector: ScriptedCollector) -> Page:

@@ -30,6 +30,7 @@ class Adaptive(Attack):
     """
 
     groups: int = 2
+    """Two, because the groups with the least noise weigh most in the mean."""
     low: str = "3C/4"
     high: str = "C"
     input: str = "O"

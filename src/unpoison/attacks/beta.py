@@ -33,6 +33,7 @@ class Beta(RangeAttack):
     high: str = "C"
     a: float = 1.0
     b: float = 6.0
+    """With a = 1, poison is densest at low, the end that is nearer to honest reports."""
 
     def __post_init__(self) -> None:
         least, largest = SHAPES

@@ -64,11 +64,11 @@ class AttackByGroups(Attack):
         self.attack.check_fits(mechanism, categories)
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """What the other attack sends."""
+        """Poison of the other attack."""
         return self.attack.poison(target, count, rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """The counts of what the other attack sends."""
+        """Counts of the other attack's poison."""
         return self.attack.poison_counts(target, count, rng)
 
 

@@ -27,6 +27,7 @@ class Evasion(Attack):
     """
 
     share: float = 0.3
+    """One of the paper's shares, which go from 0 to 0.5."""
     at: str = "-C/2"
     low: str = "C/2"
     high: str = "C"

@@ -121,8 +121,8 @@ class Imitation:
         if not self.decoy.active:
             return np.eye(len(first))
         # The same seed for every group, so that a decoy that is alike in all is so exactly.
-        drawn = self.decoy.poison_counts(target, DECOY_DRAWS, np.random.default_rng(0))
-        return np.add.reduceat(drawn, first)[:, None] / DECOY_DRAWS
+        counts = self.decoy.poison_counts(target, DECOY_DRAWS, np.random.default_rng(0))
+        return np.add.reduceat(counts, first)[:, None] / DECOY_DRAWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +140,14 @@ class _HonestUsers:
 
     @classmethod
     def of(cls, collection: Collection) -> _HonestUsers:
-        part = collection.groups[0].mechanism
-        if part.categorical:
+        mechanism = collection.groups[0].mechanism
+        if mechanism.categorical:
             numbers = collection.inputs.astype(np.int64)
-            shares = _added(numbers, collection.shares, part.cells)
-            return cls(np.arange(part.cells, dtype=np.float64), shares, edges=None)
+            shares = _added(numbers, collection.shares, mechanism.cells)
+            return cls(np.arange(mechanism.cells, dtype=np.float64), shares, edges=None)
         inputs, shares = _few_inputs(collection)
-        return cls(inputs, shares, np.linspace(part.input_low, part.input_high, INPUT_BUCKETS + 1))
+        edges = np.linspace(mechanism.input_low, mechanism.input_high, INPUT_BUCKETS + 1)
+        return cls(inputs, shares, edges)
 
     def averages(self, of_inputs: FloatArray) -> FloatArray:
         """Averages over the honest users of each bucket of something that inputs have, by row."""

@@ -30,8 +30,8 @@ class SomeGroups(AttackByGroups):
 
     >>> from unpoison.attacks.target import Collection
     >>> from unpoison.mechanisms import make
-    >>> part = make("piecewise", 8.0)
-    >>> groups = tuple(Target(part, 0.1, groups=2, group=group) for group in (0, 1))
+    >>> mechanism = make("piecewise", 8.0)
+    >>> groups = tuple(Target(mechanism, 0.1, groups=2, group=group) for group in (0, 1))
     >>> collection, rng = Collection(groups, np.array([0.1])), np.random.default_rng(1)
     >>> sent = [SomeGroups((1,)).poison(collection.target(n), 10_000, rng) for n in (0, 1)]
     >>> [round(float(reports.mean()), 1) for reports in sent]
@@ -51,13 +51,13 @@ class SomeGroups(AttackByGroups):
         check_groups_exist(self.groups, len(plan.all_groups))
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """What the other attack sends, or perturbed values of one's own."""
+        """Poison of the other attack in an attacked group, honest reports elsewhere."""
         if self.attacked(target):
             return super().poison(target, count, rng)
         return target.mechanism.perturb(target.known_collection.draw_inputs(count, rng), rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """The counts of either."""
+        """Counts of the reports that `poison` would send."""
         if self.attacked(target):
             return super().poison_counts(target, count, rng)
         collection = target.known_collection

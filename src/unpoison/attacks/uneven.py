@@ -28,6 +28,7 @@ class Uneven(PlacedAttack):
     """
 
     weights: tuple[float, ...] = (2.0, 1.0)
+    """One a group; the default is for two groups, with twice the share in the first."""
     attack: Attack = OUTER_QUARTER
 
     def __post_init__(self) -> None:

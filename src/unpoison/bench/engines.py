@@ -112,7 +112,7 @@ def _speeds(times: dict[str, float]) -> list[Result]:
 def write_reports(path: Path, rows: int, seed: int = 1) -> Path:
     """Uniform reports in row groups of a million, as `perturb` writes them."""
     rng = np.random.default_rng(seed)
-    ends = np.array([part.output_high for part in PLAN.group_mechanisms])
+    ends = np.array([mechanism.output_high for mechanism in PLAN.group_mechanisms])
     with path.open("wb") as file, ReportWriter(file, path) as writer:
         for first in range(0, rows, ROWS_AT_ONCE):
             group = rng.integers(0, len(ends), min(ROWS_AT_ONCE, rows - first), dtype=np.int32)
@@ -123,11 +123,11 @@ def write_reports(path: Path, rows: int, seed: int = 1) -> Path:
 def write_awkward(path: Path) -> Path:
     """Edges of cells and their neighbours, both ends, denormals, zeros of either sign."""
     groups, values = [], []
-    for number, part in enumerate(PLAN.group_mechanisms):
-        edges = np.linspace(part.output_low, part.output_high, PLAN.cells + 1)
+    for number, mechanism in enumerate(PLAN.group_mechanisms):
+        edges = np.linspace(mechanism.output_low, mechanism.output_high, PLAN.cells + 1)
         near = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
-        odd = [part.output_low, part.output_high, 2.0**-1060, -(2.0**-1060), 0.0, -0.0]
-        inside = np.clip(np.concatenate([*near, odd]), part.output_low, part.output_high)
+        odd = [mechanism.output_low, mechanism.output_high, 2.0**-1060, -(2.0**-1060), 0.0, -0.0]
+        inside = np.clip(np.concatenate([*near, odd]), mechanism.output_low, mechanism.output_high)
         groups.append(np.full(len(inside), number))
         values.append(inside)
     with path.open("wb") as file, ReportWriter(file, path) as writer:
@@ -162,8 +162,8 @@ def _decode_part(part: Part) -> int:
 def _domains() -> list[tuple[int, float, float]]:
     """Each group, the lower end of its report domain, and its cells per unit."""
     return [
-        (number, part.output_low, PLAN.cells / (part.output_high - part.output_low))
-        for number, part in enumerate(PLAN.group_mechanisms)
+        (number, mechanism.output_low, PLAN.cells / (mechanism.output_high - mechanism.output_low))
+        for number, mechanism in enumerate(PLAN.group_mechanisms)
     ]
 
 

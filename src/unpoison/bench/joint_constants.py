@@ -39,11 +39,11 @@ class Constant:
         return self._scaled(self.value, factor)
 
     def cells(self) -> list[str]:
-        """As a line of a table."""
+        """The texts of a table's row, one for each head."""
         return [f"`{self.name}`", _text(self.value), self.origin.value, self.meaning]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields, as JSON has them."""
         return {"constant": self.name, "value": self.value, "origin": self.origin.value}
 
     def _scaled(self, value: float, factor: float) -> float:
@@ -65,11 +65,11 @@ class OriginCount:
     constants: int
 
     def cells(self) -> list[str]:
-        """As a line of a table."""
+        """The texts of a table's row, one for each head."""
         return [self.origin, str(self.constants)]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields, as JSON has them."""
         return asdict(self)
 
 
@@ -95,11 +95,11 @@ class Effect:
     outcome: Outcome
 
     def cells(self) -> list[str]:
-        """As a line of a table."""
+        """The texts of a table's row, one for each head."""
         return [f"`{self.constant}`", _text(self.tried), *_against(self.present, self.outcome)]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields, as JSON has them."""
         return asdict(self)
 
 
@@ -112,11 +112,11 @@ class Present:
     outcome: Outcome
 
     def cells(self) -> list[str]:
-        """As a line of a table."""
+        """The texts of a table's row, one for each head."""
         return ["none", "present values", *_absolute(self.outcome)]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields, as JSON has them."""
         return {"constant": None, "outcome": asdict(self.outcome)}
 
 
@@ -181,7 +181,7 @@ def replaced(name: str, value: Value) -> Iterator[None]:
 
 
 def _absolute(outcome: Outcome) -> list[str]:
-    """Everything in its own unit."""
+    """The row of outcomes at the present values, each in its own unit."""
     return [
         f"{outcome.median_error:.3g}",
         f"{outcome.worst_error:.3g}",

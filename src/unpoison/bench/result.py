@@ -20,7 +20,7 @@ class Row(Protocol):
         """One text for each head."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields, as JSON has them."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Result:
     met: bool | None
 
     def cells(self) -> list[str]:
-        """As a line of a table."""
+        """The texts of a table's row, one for each head."""
         ratio = "–" if self.ratio is None else f"{self.ratio:.3g}×"
         verdict = {True: "met", False: "MISSED", None: ""}[self.met]
         return [self.name, self.ours, self.theirs, ratio, self.target, verdict]

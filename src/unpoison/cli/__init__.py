@@ -1,4 +1,4 @@
-"""The command line: parse, call, print; exit code 2 and one line for whatever the user can mend."""
+"""The command line: parse, call, print; errors of the user end with code 2 and one line."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _user_message(fault: Exception) -> str | None:
-    """What the user can mend; None for a bug, of which the traceback is shown."""
+    """The message of an error that the user can correct; None for a bug: it shows a traceback."""
     if isinstance(fault, UnpoisonError):
         return str(fault)
     if isinstance(fault, OSError):

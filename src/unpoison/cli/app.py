@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unpoison._version import __version__
+from unpoison.cli.options import option
 
 app = typer.Typer(
     name="unpoison",
@@ -35,9 +36,7 @@ def before_command(
     ] = False,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Python file with attacks, defences, datasets… of your own; may be repeated."
-        ),
+        option("Python file with attacks, defences, datasets… of your own; may be repeated."),
     ] = None,
 ) -> None:
     """Statistics under local differential privacy that survive colluding poisoners."""

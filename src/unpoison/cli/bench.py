@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import Json
+from unpoison.cli.options import Json, option
 
 if TYPE_CHECKING:
     from unpoison.bench.result import Row
@@ -26,7 +26,7 @@ def bench(
         ),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Also write the table into this Markdown file.")
+        Path | None, option("Also write the table into this Markdown file.")
     ] = None,
     json: Json = False,
 ) -> None:

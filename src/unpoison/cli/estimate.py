@@ -17,7 +17,7 @@ from unpoison.cli.estimation_options import (
     Weights,
     chosen_options,
 )
-from unpoison.cli.options import DropInvalid, Json, number_option, whole_number_option
+from unpoison.cli.options import DropInvalid, Json, number_option, option, whole_number_option
 from unpoison.errors import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -31,15 +31,14 @@ def estimate(
         typer.Argument(help="Report files (Parquet, CSV), folders or globs; or summaries."),
     ],
     plan: Annotated[
-        Path | None,
-        typer.Option("--plan", "-p", help="Plan file; summaries have theirs with them."),
+        Path | None, option("Plan file; summaries have theirs with them.", "--plan", "-p")
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            show_default="joint; baseline for a baseline plan",
-            help="{other_methods}; the paper's {paper_methods}; or a rival: {defences}, with "
+        option(
+            "{other_methods}; the paper's {paper_methods}; or a rival: {defences}, with "
             "parameters as in trimming:side=left,share=0.25.",
+            default="joint; baseline for a baseline plan",
         ),
     ] = None,
     statistic: StatisticName = None,
@@ -67,17 +66,14 @@ def estimate(
         ),
     ] = None,
     poisoned_side: Annotated[
-        str | None,
-        typer.Option(show_default="right", help="Trimming: the side to cut, right or left."),
+        str | None, option("Trimming: the side to cut, right or left.", default="right")
     ] = None,
     together: Annotated[
-        bool,
-        typer.Option("--together", help="Add windows of time up instead of estimating each."),
+        bool, option("Add windows of time up instead of estimating each.", "--together")
     ] = False,
     drop_invalid: DropInvalid = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="Also draw the fit, or windows over time (.png, .svg or .pdf)."),
+        Path | None, option("Also draw the fit, or windows over time (.png, .svg or .pdf).")
     ] = None,
     json: Json = False,
 ) -> None:

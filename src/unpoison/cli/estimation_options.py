@@ -7,43 +7,40 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.cli.help_names import alternatives
-from unpoison.cli.options import parse_number
+from unpoison.cli.options import option, parse_number
 from unpoison.errors import InvalidParameter
 
 Weights = Annotated[
-    str | None,
-    typer.Option(show_default="optimal", help="How groups combine: optimal, or paper (Alg. 5)."),
+    str | None, option("How groups combine: optimal, or paper (Alg. 5).", default="optimal")
 ]
 SideRule = Annotated[
     str | None,
-    typer.Option(
-        show_default="variance",
-        help="How the poisoned side (of numbers, or of categories where the counts allow either) "
+    option(
+        "How the poisoned side (of numbers, or of categories where the counts allow either) "
         "is chosen: variance (Alg. 3) or likelihood.",
+        default="variance",
     ),
 ]
 InitialMean = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "O': middle, pessimistic (Thm. 2), ems (Section V-D), or a value.",
         "--initial-mean",
-        show_default="middle",
-        help="O': middle, pessimistic (Thm. 2), ems (Section V-D), or a value.",
+        default="middle",
     ),
 ]
 StatisticName = Annotated[
     str | None,
-    typer.Option(
-        "--statistic",
-        show_default="mean; frequencies for categories",
-        help="What to estimate: {statistics}.",
+    option(
+        "What to estimate: {statistics}.", "--statistic", default="mean; frequencies for categories"
     ),
 ]
 PostProcessing = Annotated[
     str | None,
-    typer.Option(
-        show_default="norm-sub",
-        help="Frequencies: none (unbiased), clip (each into [0, 1]) or norm-sub (the nearest that "
+    option(
+        "Frequencies: none (unbiased), clip (each into [0, 1]) or norm-sub (the nearest that "
         "add up to 1).",
+        default="norm-sub",
     ),
 ]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate
 
 import typer
 
+from unpoison.cli.options import option
 from unpoison.errors import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ CollectorAddress = Annotated[
     typer.Option("--collector", envvar="UNPOISON_COLLECTOR", help="The collector's address."),
 ]
 TokenFile = Annotated[
-    Path | None, typer.Option(help="File with the operator's token; else UNPOISON_TOKEN has it.")
+    Path | None, option("File with the operator's token; else UNPOISON_TOKEN has it.")
 ]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow http:// to another machine: for tests only.")
+    bool, option("Allow http:// to another machine: for tests only.", "--insecure")
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -57,28 +57,41 @@ def parse_seed(text: str | int) -> int:
     return value
 
 
+def option(
+    description: str,
+    *flags: str,
+    default: bool | str = True,
+    metavar: str | None = None,
+    parser: Callable[[str], float] | None = None,
+) -> OptionInfo:
+    """An option, by default with the flag of its variable; the help shows `default` as such.
+
+    >>> option("Where to write the plan.", "--output", "-o").help
+    'Where to write the plan.'
+    """
+    made: OptionInfo = typer.Option(
+        *flags, parser=parser, metavar=metavar, show_default=default, help=description
+    )
+    return made
+
+
 def number_option(description: str, *flags: str, default: bool | str = True) -> OptionInfo:
-    """An option that is a number or a fraction; `default` is what the help shows as such.
+    """An option that is a number or a fraction.
 
     >>> number_option("Share of attackers.", "--share", default="1/4").metavar
     'NUMBER'
     """
-    option: OptionInfo = typer.Option(
-        *flags, parser=parse_number, metavar="NUMBER", show_default=default, help=description
-    )
-    return option
+    return option(description, *flags, default=default, metavar="NUMBER", parser=parse_number)
 
 
 def whole_number_option(description: str, *flags: str, default: bool | str = True) -> OptionInfo:
-    """An option that is a whole number; `default` is what the help shows as such.
+    """An option that is a whole number.
 
     >>> whole_number_option("Users.", "--users", "-n").metavar
     'INTEGER'
     """
-    option: OptionInfo = typer.Option(
-        *flags, parser=parse_whole_number, metavar="INTEGER", show_default=default, help=description
-    )
-    return option
+    parser = parse_whole_number
+    return option(description, *flags, default=default, metavar="INTEGER", parser=parser)
 
 
 def workers_option(description: str) -> OptionInfo:
@@ -124,16 +137,16 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
             raise InvalidParameter(flag, f"cannot go with {flag_of(name)}", "both")
 
 
-PlanFile = Annotated[Path, typer.Option("--plan", "-p", help="Plan file (see `unpoison plan`).")]
+PlanFile = Annotated[Path, option("Plan file (see `unpoison plan`).", "--plan", "-p")]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        parser=parse_seed,
+    option(
+        "Seed, to repeat a run. For simulation only: seeded noise is not private.",
         metavar="INTEGER",
-        help="Seed, to repeat a run. For simulation only: seeded noise is not private.",
+        parser=parse_seed,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Json = Annotated[bool, option("Print one JSON object instead of text.", "--json")]
 DropInvalid = Annotated[
-    bool, typer.Option("--drop-invalid", help="Leave invalid reports out, and say how many.")
+    bool, option("Leave invalid reports out, and say how many.", "--drop-invalid")
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import Json, PlanFile, Seed
+from unpoison.cli.options import Json, PlanFile, Seed, option
 from unpoison.errors import InvalidFile, InvalidParameter, InvalidValue
 
 if TYPE_CHECKING:
@@ -22,17 +22,15 @@ REPORTS_AT_ONCE = 2**20
 
 def perturb(
     values: Annotated[Path, typer.Argument(help="Parquet or CSV file, one row a user.")],
-    column: Annotated[str, typer.Option("--column", "-c", help="The column with the values.")],
+    column: Annotated[str, option("The column with the values.", "--column", "-c")],
     plan: PlanFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the reports (.parquet or .csv).")
+        Path, option("Where to write the reports (.parquet or .csv).", "--output", "-o")
     ],
     user_column: Annotated[
-        str | None, typer.Option(help="An opaque column to keep beside the reports, as `user`.")
+        str | None, option("An opaque column to keep beside the reports, as `user`.")
     ] = None,
-    budget_column: Annotated[
-        str | None, typer.Option(help="Personal budgets, for a plan with tiers.")
-    ] = None,
+    budget_column: Annotated[str | None, option("Personal budgets, for a plan with tiers.")] = None,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
@@ -60,8 +58,8 @@ def perturb(
         ReportWriter(file, output, whole=whole, users=user_column is not None) as writer,
         progress("Perturbing", values.stat().st_size) as advance,
     ):
-        drawn = _draw_in_blocks(reporter, values, column, user_column, budget_column)
-        for block, reports, bytes_read in drawn:
+        blocks = _draw_in_blocks(reporter, values, column, user_column, budget_column)
+        for block, reports, bytes_read in blocks:
             names = None if user_column is None else block[user_column][reports.user]
             writer.write(reports.group, reports.value, names)
             users, rows = users + len(block[column]), rows + len(reports)
@@ -87,9 +85,9 @@ def _check_files_and_columns(
     check_input(values)
     if output.exists() and output.samefile(values):
         raise InvalidParameter("--output", "must not be the file of the values", output)
-    for option, other in (("--user-column", user_column), ("--budget-column", budget_column)):
+    for flag, other in (("--user-column", user_column), ("--budget-column", budget_column)):
         if other == column:
-            raise InvalidParameter(option, "must not be the column of the values", column)
+            raise InvalidParameter(flag, "must not be the column of the values", column)
 
 
 def _draw_in_blocks(

@@ -12,6 +12,7 @@ from unpoison.cli.options import (
     Seed,
     flag_of,
     number_option,
+    option,
     refuse_together,
     whole_number_option,
 )
@@ -28,7 +29,7 @@ DEFAULT_TOLERATED = 0.25
 def plan(
     source: Annotated[
         Path | None,
-        typer.Option("--plan", "-p", help="Show (or expand into --output) this plan file instead."),
+        option("Show (or expand into --output) this plan file instead.", "--plan", "-p"),
     ] = None,
     mechanism: MechanismName = None,
     epsilon: Epsilon = None,
@@ -43,11 +44,9 @@ def plan(
         ),
     ] = None,
     categories: Annotated[
-        str | None, typer.Option(help="Category names for k-rr, with commas between.")
+        str | None, option("Category names for k-rr, with commas between.")
     ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(show_default="dap", help="dap, or the paper's baseline.")
-    ] = None,
+    protocol: Annotated[str | None, option("dap, or the paper's baseline.", default="dap")] = None,
     tier: Annotated[
         list[float] | None,
         number_option("Budget of users who want less than epsilon; may be repeated."),
@@ -75,11 +74,10 @@ def plan(
     ] = None,
     seed: Seed = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="With --users: also draw the comparison (.png, .svg or .pdf)."),
+        Path | None, option("With --users: also draw the comparison (.png, .svg or .pdf).")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the plan (JSON).")
+        Path | None, option("Where to write the plan (JSON).", "--output", "-o")
     ] = None,
     json: Json = False,
 ) -> None:

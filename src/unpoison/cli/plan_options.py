@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from unpoison.cli.options import number_option
+from unpoison.cli.options import number_option, option
 
 MechanismName = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "{simulation_mechanisms} (simulation, as in the paper); {device_mechanisms} for real "
+        "devices.",
         "--mechanism",
         "-m",
-        show_default="piecewise",
-        help="{simulation_mechanisms} (simulation, as in the paper); {device_mechanisms} for real "
-        "devices.",
+        default="piecewise",
     ),
 ]
 Epsilon = Annotated[
-    float | None,
-    number_option("A user's whole budget.", "--epsilon", "-e", default="1"),
+    float | None, number_option("A user's whole budget.", "--epsilon", "-e", default="1")
 ]
 MinEpsilon = Annotated[
-    float | None,
-    number_option("Smallest group budget, ε0 (baseline: ε_α).", default="1/16"),
+    float | None, number_option("Smallest group budget, ε0 (baseline: ε_α).", default="1/16")
 ]

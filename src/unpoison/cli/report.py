@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import Json, number_option, parse_number
+from unpoison.cli.options import Json, number_option, option, parse_number
 
 if TYPE_CHECKING:
     from unpoison.client import Ledger, Policy, Receipt
 
 FROM_STANDARD_INPUT = "-"
+DEFAULT_MAX_EPSILON, DEFAULT_LIFETIME_EPSILON = 1.0, 8.0
+"""Those of `client.Policy`, which is not imported for the sake of `unpoison --help` alone."""
 MAX_LINE = 2**16
 """Bytes of standard input that are read: a value is a number or a category's name, not a file."""
 
@@ -27,8 +29,8 @@ def report(
     campaign: Annotated[str, typer.Argument(help="The campaign's id.")],
     value: Annotated[
         str,
-        typer.Option(
-            help="The value; - reads it from standard input, so that it stands neither in the "
+        option(
+            "The value; - reads it from standard input, so that it stands neither in the "
             "list of processes nor in the history of the shell."
         ),
     ] = FROM_STANDARD_INPUT,
@@ -54,24 +56,20 @@ def report(
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A category that you agree to, instead of a range; repeated, in the plan's order."
-        ),
+        option("A category that you agree to, instead of a range; repeated, in the plan's order."),
     ] = None,
-    max_epsilon: Annotated[float, number_option("The most that this campaign may spend.")] = 1.0,
+    max_epsilon: Annotated[
+        float, number_option("The most that this campaign may spend.")
+    ] = DEFAULT_MAX_EPSILON,
     lifetime_epsilon: Annotated[
         float, number_option("The most that all campaigns may spend together.")
-    ] = 8.0,
+    ] = DEFAULT_LIFETIME_EPSILON,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            show_default="the user's own",
-            help="The file that remembers what has been spent and sent.",
-        ),
+        option("The file that remembers what has been spent and sent.", default="the user's own"),
     ] = None,
     insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="Allow http:// to another machine: all can be read."),
+        bool, option("Allow http:// to another machine: all can be read.", "--insecure")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from unpoison.cli.options import (
     Json,
     check_at_least_one,
+    option,
     whole_number_option,
     workers_option,
 )
@@ -24,21 +25,18 @@ def reproduce(
         typer.Argument(help="{paper_experiments}; or all of these. Ours: {other_experiments}."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for rows, tables and pictures.")
+        Path, option("Folder for rows, tables and pictures.", "--output", "-o")
     ] = Path("results"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer users and trials, for a first look.")
-    ] = False,
+    quick: Annotated[bool, option("Fewer users and trials, for a first look.", "--quick")] = False,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Draw counts directly instead of every report.")
+        bool, option("Draw counts directly instead of every report.", "--fast")
     ] = False,
     trials: Annotated[
         int | None,
         whole_number_option("Independent collections a cell.", default="each experiment's own"),
     ] = None,
     page: Annotated[
-        Path | None,
-        typer.Option("--markdown", help="Also write the tables into this Markdown file."),
+        Path | None, option("Also write the tables into this Markdown file.", "--markdown")
     ] = None,
     workers: Annotated[int | None, workers_option("Processes at once.")] = None,
     json: Json = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unpoison.cli.options import whole_number_option
+from unpoison.cli.options import option, whole_number_option
 from unpoison.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -19,53 +19,42 @@ if TYPE_CHECKING:
 def serve(
     database: Annotated[
         str | None,
-        typer.Option(
-            show_default="unpoison.db",
-            help="SQLite file, or a URL such as postgresql://host/name.",
-        ),
+        option("SQLite file, or a URL such as postgresql://host/name.", default="unpoison.db"),
     ] = None,
-    host: Annotated[
-        str | None, typer.Option(show_default="127.0.0.1", help="Address to listen at.")
-    ] = None,
+    host: Annotated[str | None, option("Address to listen at.", default="127.0.0.1")] = None,
     port: Annotated[
-        int | None,
-        whole_number_option("Port to listen at; 0 takes a free one.", default="8000"),
+        int | None, whole_number_option("Port to listen at; 0 takes a free one.", default="8000")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with settings; see docs/collector.md for all.")
+        Path | None, option("TOML file with settings; see docs/collector.md for all.")
     ] = None,
     public: Annotated[
         bool | None,
-        typer.Option("--public/--private", help="Let everybody read estimates, or operators only."),
+        option("Let everybody read estimates, or operators only.", "--public/--private"),
     ] = None,
     keep_submissions: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "Forget the values of submissions after so many days; counts stay.",
+            default="30",
             metavar="DAYS",
-            show_default="30",
-            help="Forget the values of submissions after so many days; counts stay.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check settings, database and keys; start nothing.")
+        bool, option("Check settings, database and keys; start nothing.", "--check")
     ] = False,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Print a new operator token, and start nothing.")
+        bool, option("Print a new operator token, and start nothing.", "--new-token")
     ] = False,
     revoke_tokens: Annotated[
-        bool,
-        typer.Option(
-            "--revoke-tokens", help="Revoke all operator tokens; the next start makes one."
-        ),
+        bool, option("Revoke all operator tokens; the next start makes one.", "--revoke-tokens")
     ] = False,
     rotate_key: Annotated[
-        bool, typer.Option("--rotate-key", help="Sign tickets with a new key from now on.")
+        bool, option("Sign tickets with a new key from now on.", "--rotate-key")
     ] = False,
     forget_old_keys: Annotated[
         bool,
-        typer.Option(
-            "--forget-old-keys", help="Accept the newest key only: devices ask for tickets again."
-        ),
+        option("Accept the newest key only: devices ask for tickets again.", "--forget-old-keys"),
     ] = False,
 ) -> None:
     """Run the collector: campaigns, tickets, reports, estimates, and a page to watch them.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from unpoison.cli.estimation_options import (
     InitialMean,
     PostProcessing,
@@ -21,6 +19,7 @@ from unpoison.cli.options import (
     check_at_least_one,
     flag_of,
     number_option,
+    option,
     refuse_together,
     whole_number_option,
 )
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 DEFAULT_DATASET = "taxi"
 DEFAULT_USERS = 100_000
 """Enough for the paper's effects to be seen, few enough for a run of seconds."""
+DEFAULT_BYZANTINE_FRACTION = 0.25
+"""That of `simulation.simulate`, which is not imported for the sake of `unpoison --help` alone."""
 DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
 """The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
@@ -41,42 +42,31 @@ DEFAULT_CATEGORY_ATTACK = "maximal-gain"
 
 def simulate(
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            "-d",
-            show_default=DEFAULT_DATASET,
-            help="{datasets}.",
-        ),
+        str | None, option("{datasets}.", "--dataset", "-d", default=DEFAULT_DATASET)
     ] = None,
     values: Annotated[
-        Path | None, typer.Option(help="Your own values instead: a Parquet or CSV file.")
+        Path | None, option("Your own values instead: a Parquet or CSV file.")
     ] = None,
-    column: Annotated[
-        str | None, typer.Option("--column", "-c", help="The column of --values.")
-    ] = None,
+    column: Annotated[str | None, option("The column of --values.", "--column", "-c")] = None,
     users: Annotated[
         int | None,
         whole_number_option(
             "Users drawn from the dataset.", "--users", "-n", default=str(DEFAULT_USERS)
         ),
     ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", "-p", help="Plan file (see `unpoison plan`).")
-    ] = None,
+    plan: Annotated[Path | None, option("Plan file (see `unpoison plan`).", "--plan", "-p")] = None,
     epsilon: Epsilon = None,
     min_epsilon: MinEpsilon = None,
     mechanism: MechanismName = None,
     attack: Annotated[
         str | None,
-        typer.Option(
-            "--attack",
-            "-a",
-            show_default="uniform on the outer quarter of the upper half; on categories "
-            "maximal-gain",
-            help="On numbers {attacks_on_numbers}, with positions in terms of C (end of the report "
+        option(
+            "On numbers {attacks_on_numbers}, with positions in terms of C (end of the report "
             "domain), O (true mean), b (square wave); on categories {attacks_on_categories}. "
             "Most parameters may be left out.",
+            "--attack",
+            "-a",
+            default="uniform on the outer quarter of the upper half; on categories maximal-gain",
         ),
     ] = None,
     byzantine_fraction: Annotated[
@@ -84,39 +74,34 @@ def simulate(
         number_option(
             "Share of attackers, γ, from 0 to less than 1/2.", "--byzantine-fraction", "-g"
         ),
-    ] = 0.25,
+    ] = DEFAULT_BYZANTINE_FRACTION,
     fault: Annotated[
         str | None,
-        typer.Option(
-            help="Some honest users' clients are broken: {faults}. Then nobody attacks, unless "
-            "--attack is given too.",
+        option(
+            "Some honest users' clients are broken: {faults}. Then nobody attacks, unless "
+            "--attack is given too."
         ),
     ] = None,
     faulty_fraction: Annotated[
         float | None,
-        number_option(
-            "Share of the honest users with --fault, from 0 to 1.",
-            default="0.25",
-        ),
+        number_option("Share of the honest users with --fault, from 0 to 1.", default="0.25"),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(
-            show_default="all that fit the plan",
-            help="Methods of `unpoison estimate`, with commas between.",
+        option(
+            "Methods of `unpoison estimate`, with commas between.", default="all that fit the plan"
         ),
     ] = None,
     compare: Annotated[
         bool,
-        typer.Option(
-            "--compare",
-            help="All methods and defences that fit, beside an oracle that knows who attacks; "
+        option(
+            "All methods and defences that fit, beside an oracle that knows who attacks; "
             "--plot then draws their errors.",
+            "--compare",
         ),
     ] = False,
     fast: Annotated[
-        bool,
-        typer.Option("--fast", help="Draw counts directly instead of every report."),
+        bool, option("Draw counts directly instead of every report.", "--fast")
     ] = False,
     statistic: StatisticName = None,
     post_processing: PostProcessing = None,
@@ -126,14 +111,11 @@ def simulate(
     trials: Annotated[int, whole_number_option("Independent collections.")] = 1,
     seed: Seed = None,
     reports: Annotated[
-        Path | None,
-        typer.Option(help="Also write the last collection's reports (.parquet or .csv)."),
+        Path | None, option("Also write the last collection's reports (.parquet or .csv).")
     ] = None,
-    summary: Annotated[
-        Path | None, typer.Option(help="Also write the last collection's summary.")
-    ] = None,
+    summary: Annotated[Path | None, option("Also write the last collection's summary.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw the last collection's fit (.png, .svg or .pdf).")
+        Path | None, option("Also draw the last collection's fit (.png, .svg or .pdf).")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -161,8 +143,8 @@ def simulate(
     # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:
-        drawn = DEFAULT_USERS if users is None else users
-        sample = draw_sample(dataset or DEFAULT_DATASET, drawn, column, random_streams(seeds)[0])
+        size = DEFAULT_USERS if users is None else users
+        sample = draw_sample(dataset or DEFAULT_DATASET, size, column, random_streams(seeds)[0])
     else:
         refuse_together("--values", {"dataset": dataset, "users": users})
         sample = read_sample(values, column, _reads_categories(plan, mechanism))

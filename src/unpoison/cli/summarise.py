@@ -14,6 +14,7 @@ from unpoison.cli.options import (
     Json,
     PlanFile,
     check_at_least_one,
+    option,
     workers_option,
 )
 from unpoison.errors import InvalidParameter
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from unpoison.summary.store import Addition
     from unpoison.summary.tally import Tally
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the summary.")]
+Output = Annotated[Path, option("Where to write the summary.", "--output", "-o")]
 
 
 def summarise(
@@ -34,41 +35,34 @@ def summarise(
     ],
     plan: PlanFile,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Where to write the summary; a folder for windows."),
+        Path, option("Where to write the summary; a folder for windows.", "--output", "-o")
     ],
     add: Annotated[
-        bool,
-        typer.Option("--add", help="Add to the summary if it is there: only new files count."),
+        bool, option("Add to the summary if it is there: only new files count.", "--add")
     ] = False,
     window: Annotated[
-        str | None,
-        typer.Option(help="A summary for each window of time: 15m, 1h, 1d, … (UTC)."),
+        str | None, option("A summary for each window of time: 15m, 1h, 1d, … (UTC).")
     ] = None,
     time_column: Annotated[
         str,
-        typer.Option(
-            help="With --window: the column of moments (timestamps, ISO 8601 text or seconds "
+        option(
+            "With --window: the column of moments (timestamps, ISO 8601 text or seconds "
             "since 1970)."
         ),
     ] = "timestamp",
-    engine: Annotated[str, typer.Option(help="What counts: {engines}.")] = "local",
+    engine: Annotated[str, option("What counts: {engines}.")] = "local",
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            show_default="a cluster on this machine",
-            help="dask: the scheduler's address, such as tcp://10.0.0.1:8786.",
+        option(
+            "dask: the scheduler's address, such as tcp://10.0.0.1:8786.",
+            default="a cluster on this machine",
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        workers_option("Threads, or processes of a cluster on this machine."),
+        int | None, workers_option("Threads, or processes of a cluster on this machine.")
     ] = None,
     skip_bad_files: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-files", help="Leave out files that cannot be counted: each is named."
-        ),
+        bool, option("Leave out files that cannot be counted: each is named.", "--skip-bad-files")
     ] = False,
     drop_invalid: DropInvalid = False,
     json: Json = False,

@@ -59,10 +59,10 @@ class Address:
         )
 
     @classmethod
-    def trusted(cls, url: str, insecure: bool = False) -> Address:
+    def parse_for_secrets(cls, url: str, insecure: bool = False) -> Address:
         """Parse a URL to which secrets may be sent: encrypted, on this machine, or allowed.
 
-        >>> Address.trusted("http://collector.example")
+        >>> Address.parse_for_secrets("http://collector.example")
         Traceback (most recent call last):
             ...
         unpoison.errors.InvalidParameter: collector must be https:// unless insecure; received ...

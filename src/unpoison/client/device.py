@@ -28,6 +28,7 @@ from unpoison.mechanisms.exact import exact
 from unpoison.mechanisms.randomness import Generator, SystemGenerator
 from unpoison.plan import Plan
 from unpoison.reports.perturbation import perturb_group
+from unpoison.system.closing import Closing
 
 RENEWABLE = ("ticket-expired", "invalid-ticket")
 """Codes of refusals after which the same device may ask for its ticket again: tickets end after a
@@ -37,7 +38,7 @@ MAX_INVITE = 512
 text is no invite, but perhaps a file that was pasted."""
 
 
-class Device:
+class Device(Closing):
     """Reports a value to a collector that it does not trust.
 
     Without a ledger it uses the user's own; without a transport, HTTP. `report` does all of it;
@@ -130,12 +131,6 @@ class Device:
         """Close the ledger and the connection, where the device opened them itself."""
         self._opened_here.close()
 
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _remaining_budget(self) -> tuple[Fraction, str]:
         """The most that a campaign may spend now, and the setting of the policy that says so."""
         unspent = exact(self.policy.lifetime_epsilon) - self.ledger.spent()
@@ -225,8 +220,8 @@ def submission(entry: Entry) -> dict[str, Any]:
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
-    ...     drawn = ledger.record(entry, Draw("t", (2,), (17, 4), Fraction(1, 2)), Fraction(8))
-    ...     sorted(submission(drawn)), submission(drawn)["values"]
+    ...     recorded = ledger.record(entry, Draw("t", (2,), (17, 4), Fraction(1, 2)), Fraction(8))
+    ...     sorted(submission(recorded)), submission(recorded)["values"]
     (['device', 'ticket', 'values'], [17, 4])
     """
     draw = entry.draw

@@ -27,6 +27,7 @@ from threading import RLock
 
 from unpoison.client.ledger_file import default_ledger_path, open_ledger_file
 from unpoison.errors import BudgetExceeded, InvalidFile
+from unpoison.system.closing import Closing
 
 SECRET_BYTES = 32
 """256 random bits: a device's secret cannot be guessed, and two devices never draw the same one."""
@@ -71,13 +72,13 @@ class Entry:
         return self.collector, self.campaign
 
 
-class Ledger:
+class Ledger(Closing):
     """The ledger of a device, in a file; without a path in memory, for tests and simulations.
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
-    ...     drawn = ledger.record(entry, Draw("t", (2,), (17,), Fraction(1, 2)), Fraction(8))
-    ...     ledger.spent(), drawn.state
+    ...     recorded = ledger.record(entry, Draw("t", (2,), (17,), Fraction(1, 2)), Fraction(8))
+    ...     ledger.spent(), recorded.state
     (Fraction(1, 2), 'drawn')
     """
 
@@ -165,12 +166,6 @@ class Ledger:
         with self._lock:
             self._connection.close()
 
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _spent(self) -> Fraction:
         rows = self._connection.execute("SELECT epsilon FROM entries").fetchall()
         return sum((_spent_fraction(text) for (text,) in rows), Fraction(0))
@@ -205,7 +200,7 @@ class Ledger:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """One thread at a time; content that makes no sense is a fault of the file."""
+        """Let one thread at a time use the file; content that makes no sense raises InvalidFile."""
         with self._lock:
             try:
                 yield

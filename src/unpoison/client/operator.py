@@ -14,6 +14,7 @@ TIMEOUT = 120.0
 """Seconds for an answer. Estimates of a large campaign and downloads of its reports take a while,
 and unlike a device an operator is waiting for them."""
 SUCCESS = range(200, 300)
+"""The HTTP statuses that are no errors and no redirections."""
 
 
 class Operator:
@@ -29,7 +30,7 @@ class Operator:
     """
 
     def __init__(self, collector: str, token: str, *, insecure: bool = False) -> None:
-        self.address = Address.trusted(collector, insecure)
+        self.address = Address.parse_for_secrets(collector, insecure)
         # The token becomes a header: a line break in it would begin another one.
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidParameter("token", "must be letters, digits and signs", "others")

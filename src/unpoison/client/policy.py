@@ -38,9 +38,10 @@ class Policy:
     high: float | None = None
     categories: tuple[str, ...] | None = None
     max_epsilon: float = 1.0
-    """The most that one campaign may spend."""
+    """The most that one campaign may spend: what a plan has by default."""
     lifetime_epsilon: float = 8.0
-    """The most that all campaigns together may spend: budgets of one user add up."""
+    """The most that all campaigns together may spend, since budgets of one user add up: eight
+    campaigns at the default ε."""
     step: float | None = None
     """The distance between the values that may be asked for; None for any number of the range."""
 

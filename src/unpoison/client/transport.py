@@ -30,6 +30,7 @@ from unpoison.errors import (
     CollectorUnreachable,
     UnpoisonError,
 )
+from unpoison.system.closing import Closing
 
 TIMEOUT = 10.0
 """Seconds for each step of an attempt (to connect, to send, every read): a sixth of the default
@@ -50,7 +51,7 @@ class Exchange(Protocol):
         """Send a request, again if need be; a path begins with /v1."""
 
 
-class Transport:
+class Transport(Closing):
     """HTTP client of one collector, which retries with the identical request.
 
     An answer can be lost after the collector has counted the report. Because a retry has the same
@@ -77,7 +78,7 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.address = Address.trusted(collector, insecure)
+        self.address = Address.parse_for_secrets(collector, insecure)
         self.timeout, self.retries, self.context = timeout, retries or Retries(), context
         self.sleep, self.clock = sleep, clock
         self._connection: HTTPConnection | None = None
@@ -103,12 +104,6 @@ class Transport:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def __enter__(self) -> Transport:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _attempt(self, method: str, path: str, body: bytes | None) -> tuple[Response | None, str]:
         """A response or None, and what to say of it if this is the last attempt."""
@@ -220,7 +215,7 @@ def _status_problem(response: Response) -> str:
 
 
 def _retriable_problem(fault: BaseException) -> str:
-    """What went wrong with a connection in a few words; raises what no retry can mend."""
+    """What went wrong with a connection in a few words; raises what no retry can help."""
     if isinstance(fault, ssl.SSLCertVerificationError):
         raise CollectorNotTrusted(f"the certificate is not valid: {fault.verify_message}") from None
     if isinstance(fault, OSError | IncompleteRead):

@@ -28,7 +28,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class Settings(BaseSettings):
-    """All that an operator can choose.
+    """The settings of a server, each with its default and bounds.
 
     >>> settings = Settings.load(port=9000)
     >>> settings.port, settings.batch_size, settings.keys.name
@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="Address to listen at.")
+    # The usual port of a web application behind a proxy.
     port: int = Field(8000, ge=0, le=65535, description="Port to listen at; 0 takes a free one.")
     database: SecretStr = Field(
         SecretStr("unpoison.db"),
@@ -46,25 +47,30 @@ class Settings(BaseSettings):
     key_file: Path | None = Field(
         None, description="File of the keys that sign tickets; beside the database by default."
     )
+    # 20 characters of a random token hold about 120 bits, which nobody guesses.
     operator_token: SecretStr | None = Field(
         None, min_length=20, description="An operator's token to accept, beside the database's."
     )
     public: bool = Field(False, description="Let everybody read estimates and watch the page.")
+    # A month to look into a suspicious collection; the upper bound is a hundred years: for ever.
     keep_submissions: float = Field(
         30.0,
         ge=0,
         le=36500,
         description="Days after which a submission's values are forgotten; counts stay.",
     )
+    # A device that is offline for some days still reports. The least is a quarter of an hour.
     ticket_days: float = Field(
         7.0, ge=0.01, le=3650, description="Days for which a ticket is valid."
     )
+    # An estimate takes seconds of the processor: once a minute leaves most of it to devices.
     estimate_every: float = Field(
         60.0,
         ge=1,
         le=86400,
         description="Seconds between estimates for the page, where counts changed.",
     )
+    # As many as a request of a gateway may hold; more would make single devices wait for seconds.
     batch_size: int = Field(
         Batching.size, ge=1, le=10_000, description="Most requests a transaction."
     )
@@ -74,9 +80,11 @@ class Settings(BaseSettings):
     queue_size: int = Field(
         Batching.most_waiting, ge=1, description="Most requests that wait to be stored."
     )
+    # A household or a small office has one address.
     enrolments_per_hour: int = Field(
         20, ge=1, description="Most enrolments in open campaigns from one address."
     )
+    # Secrets of 128 bits cannot be guessed anyway; this keeps attempts from costing much.
     guesses_per_minute: int = Field(
         20, ge=1, description="Most wrong invites and tokens from one address."
     )
@@ -86,12 +94,14 @@ class Settings(BaseSettings):
     trusted_proxies: list[str] = Field(
         [], description="Addresses of proxies whose X-Forwarded-For is believed."
     )
+    # Long for a slow mobile network, short for a sender that wants to occupy a connection.
     request_seconds: float = Field(
         10.0,
         gt=0,
         le=3600,
         description="Seconds in which a request's head, and then its body, must come.",
     )
+    # Many systems allow a process 1,024 open files; the database and logs need some too.
     connections: int = Field(1000, ge=1, description="Most connections at once.")
     log_level: str = Field("info", description="debug, info, warning or error.")
 

@@ -35,7 +35,7 @@ class Beta25(Beta):
     True
     """
 
-    a, b = 2.0, 5.0
+    a, b = 2.0, 5.0  # the paper's
 
 
 @datasets.register("beta-5-2")
@@ -47,4 +47,4 @@ class Beta52(Beta):
     True
     """
 
-    a, b = 5.0, 2.0
+    a, b = 5.0, 2.0  # the paper's

@@ -52,12 +52,12 @@ class Covid19(Dataset):
         table = DEATHS_BY_AGE if path is None else _read(path)
         names, counts = np.array(list(table)), np.array(list(table.values()))
         if users == counts.sum():
-            values, drawn = rng.permutation(np.repeat(names, counts)), f"its own {users} records"
+            values, records = rng.permutation(np.repeat(names, counts)), f"its own {users} records"
         else:
             values = rng.choice(names, users, p=counts / counts.sum())
-            drawn = f"{users} resampled"
+            records = f"{users} resampled"
         where = "the built-in table of 2022-11-23" if path is None else path.name
-        source = f"COVID-19 deaths of females in California, {drawn} from {where}"
+        source = f"COVID-19 deaths of females in California, {records} from {where}"
         return Sample(values, math.nan, math.nan, source, tuple(table))
 
 

@@ -193,7 +193,7 @@ class DefenceMethod(Method):
         return self.defence.estimate(summary, self.name, statistic)
 
     def estimate(self, summary: Summary, statistic: Statistic, **options: Any) -> Estimate:
-        """With its fields as options, unless the name has parameters already."""
+        """One Estimate; `options` are the defence's fields, if its name has no parameters."""
         check_options(options, [] if self.parameters else list(self._field_types()), self.name)
         return self.kind(**{**self.parameters, **options}).estimate(summary, self.name, statistic)
 

@@ -52,7 +52,7 @@ class Boxplot(TukeyFences, InlierDefence):
     """
 
     def describe(self) -> str:
-        """How far from the quartiles reports are kept."""
+        """A sentence on how far from the quartiles reports are kept."""
         return (
             f"The average of the reports within {self.factor:g} interquartile ranges of the "
             "quartiles: poison that is no outlier stays in."

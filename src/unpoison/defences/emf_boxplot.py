@@ -24,7 +24,7 @@ class EmfBoxplot(EmfThenInliers, TukeyFences):
     """
 
     def describe(self) -> str:
-        """What the fences were drawn around."""
+        """A sentence on what the fences were drawn around."""
         return (
             "The mean between a boxplot's fences: of the reports that EMF leaves, or of the inputs "
             "that EM reconstructs where EMF finds hardly any poison."

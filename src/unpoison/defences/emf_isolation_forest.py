@@ -27,7 +27,7 @@ class EmfIsolationForest(EmfThenInliers, ForestInliers):
     needs = "sklearn"
 
     def describe(self) -> str:
-        """What the forest judged, and how much of it the forest grew on."""
+        """A sentence on what the forest judged, and on how much of it it grew."""
         return (
             "The mean of what an isolation forest takes for normal: of the reports that EMF "
             "leaves, or of the inputs that EM reconstructs where EMF finds hardly any poison. It "

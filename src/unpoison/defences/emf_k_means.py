@@ -25,7 +25,7 @@ class EmfKMeans(EmfFirst, SubsetClusters):
     """
 
     def describe(self) -> str:
-        """What was clustered, and when."""
+        """A sentence on what was clustered: reports that EMF leaves, or reconstructed inputs."""
         return (
             "EMF's mean; or where EMF finds hardly any poison, the mean of the larger of two "
             f"clusters of {self.subsets:,} random subsets of the inputs that EM reconstructs, "

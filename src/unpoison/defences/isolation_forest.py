@@ -38,7 +38,9 @@ class ForestInliers(InlierAverage):
 
     contamination: float | str = AUTO
     trees: int = 100
+    """scikit-learn's default."""
     sample: int = 10_000
+    """Larger ones take longer, and judge hardly otherwise: forests differ as much by chance."""
     seed: int = 0
 
     @classmethod
@@ -95,7 +97,7 @@ class IsolationForest(ForestInliers, InlierDefence):
     needs = "sklearn"
 
     def describe(self) -> str:
-        """What the forest keeps, and how many reports it grew on."""
+        """A sentence on what the forest keeps, and on how many reports it grew."""
         return (
             "The average of the reports that an isolation forest takes for normal. It grows on "
             f"at most {self.sample:,} reports, drawn from the counts with the seed {self.seed}."

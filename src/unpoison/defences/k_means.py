@@ -39,7 +39,9 @@ class SubsetClusters(RobustAverage):
     """
 
     subsets: int = 10_000
+    """Enough: the paper's million does no better (docs/evaluation.md)."""
     rate: float = 0.1
+    """The smallest that the paper tries, by which means of subsets are furthest apart."""
     seed: int = 0
 
     @classmethod
@@ -66,7 +68,7 @@ class SubsetClusters(RobustAverage):
             _draw(whole, size, min(SUBSETS_AT_ONCE, self.subsets - first), rng)
             for first in range(0, self.subsets, SUBSETS_AT_ONCE)
         ]
-        return np.concatenate([drawn @ coarse.values / drawn.sum(axis=1) for drawn in blocks])
+        return np.concatenate([counts @ coarse.values / counts.sum(axis=1) for counts in blocks])
 
 
 @defences.register("k-means", order=3)
@@ -87,7 +89,7 @@ class KMeans(SubsetClusters, Defence):
         return self.average(decoded_cells(summary).ravel(), counts)
 
     def describe(self) -> str:
-        """How many subsets were drawn, and of what."""
+        """A sentence on how many subsets were drawn, and of what."""
         return (
             f"The mean of the larger of two clusters of {self.subsets:,} random subsets. Reports, "
             f"not users, are drawn from the counts, with the seed {self.seed}."

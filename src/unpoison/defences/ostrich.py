@@ -26,7 +26,7 @@ class Ostrich(SelectingDefence):
     categorical = True
 
     def kept_counts(self, summary: Summary) -> FloatArray:
-        """All reports."""
+        """The counts of all reports."""
         return summary.counts.astype(np.float64)
 
     def mean(self, summary: Summary) -> float:
@@ -39,5 +39,5 @@ class Ostrich(SelectingDefence):
         return float(averages @ reports[present] / reports.sum())
 
     def describe(self) -> str:
-        """That nothing was left out."""
+        """A sentence that says that nothing was left out."""
         return "The plain average of all reports: it trusts everybody."

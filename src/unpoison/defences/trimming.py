@@ -28,6 +28,7 @@ class Trimming(SelectingDefence):
 
     side: str = "right"
     share: float = 0.5
+    """The paper's."""
 
     def __post_init__(self) -> None:
         check_name("side", self.side, SIDES)
@@ -47,7 +48,7 @@ class Trimming(SelectingDefence):
         return kept.reshape(counts.shape)
 
     def describe(self) -> str:
-        """Which end was cut, and how much of it."""
+        """A sentence on which end was cut, and how much of it."""
         ends = {"right": "largest", "left": "smallest"}
         return (
             f"The average without the {100 * self.share:g} % {ends[self.side]} reports: honest "

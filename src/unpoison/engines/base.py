@@ -11,7 +11,7 @@ from unpoison.registry import Registry
 
 
 class Engine(ABC):
-    """Has every part counted once, in any order.
+    """Schedules the counting of parts of files: each once, in any order.
 
     An engine only schedules `work.count`. If a worker is lost, it has the part counted again; what
     comes back is added up elsewhere, once for each part.

@@ -35,7 +35,7 @@ class Counting:
     faults: dict[Path, tuple[int, UnpoisonError]] = field(default_factory=dict)
 
     def summary(self, plan: Plan) -> Summary:
-        """All windows together."""
+        """The sum of all windows."""
         return summary_of(self.tally, plan)
 
     @property

@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with every part.
+    """The settings by which every part is counted: plan, invalid reports, windows of time.
 
     `window` is the width of windows in microseconds, over the moments in `time_column`.
 

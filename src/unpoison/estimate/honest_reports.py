@@ -40,7 +40,7 @@ def mean_of(plan: Plan, groups: Sequence[int], cell_counts: FloatArray | IntArra
     """
     mechanisms = [plan.group_mechanisms[group] for group in groups]
     if mechanisms[0].unbiased:
-        values = np.stack([part.decoded_cells() for part in mechanisms])
+        values = np.stack([mechanism.decoded_cells() for mechanism in mechanisms])
         return float((cell_counts * values).sum() / cell_counts.sum())
     edges, solution = shared_histogram(mechanisms, cell_counts)
     return solution.mean_of((edges[1:] + edges[:-1]) / 2)

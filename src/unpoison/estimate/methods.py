@@ -61,7 +61,7 @@ class Method(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What it is, in a few words, for help texts."""
+        """A few words for help texts on what the method is."""
 
     @abstractmethod
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:

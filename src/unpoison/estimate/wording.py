@@ -42,7 +42,7 @@ def list_names(names: tuple[str, ...]) -> str:
 
 
 def unresolved_quantiles(shares: Sequence[float]) -> str:
-    """That the data cannot give these quantiles.
+    """The sentence that the data cannot give these quantiles.
 
     >>> unresolved_quantiles([0.99])
     'The data cannot give the 99 % quantile: its interval is over a quarter of the range'

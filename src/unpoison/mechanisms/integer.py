@@ -101,6 +101,8 @@ class IntegerWindowMechanism(WindowMechanism):
 
     discrete = True
     for_devices = True
+    # Finer than √N buckets of 1.6·10^7 reports. Fewer than of a continuous mechanism, for real
+    # collections are smaller than simulated ones, and a database holds their counts.
     default_cells = 2**12
     twin: WindowMechanism
 
@@ -229,7 +231,7 @@ class IntegerRandomizedResponse(CategoricalMechanism):
     """
 
     for_devices = True
-    default_cells = 2
+    default_cells = 2  # the fewest categories
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:
         super().__init__(epsilon, cells)

@@ -95,7 +95,7 @@ class RandomizedResponse(CategoricalMechanism):
     True
     """
 
-    default_cells = 2
+    default_cells = 2  # the fewest categories
     device_twin = "k-rr-integer"
 
     def __init__(self, epsilon: float, cells: int | None = None) -> None:

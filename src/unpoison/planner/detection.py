@@ -72,8 +72,8 @@ def _poison_shares(plan: Plan, truth: GroundTruth, counts: JointCounts) -> Float
     attack = parse_attack(next(iter(attacks_on(plan).values())))
     rows = []
     for buckets, group in zip(counts.buckets, counts.groups, strict=True):
-        drawn = attack.poison_counts(truth.target(group), POISON_DRAWS, np.random.default_rng(0))
-        rows.append(buckets.count(drawn) / POISON_DRAWS)
+        poison = attack.poison_counts(truth.target(group), POISON_DRAWS, np.random.default_rng(0))
+        rows.append(buckets.count(poison) / POISON_DRAWS)
     return np.stack(rows)
 
 

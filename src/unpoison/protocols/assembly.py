@@ -66,13 +66,15 @@ class Assembly:
     @cached_property
     def byzantine(self) -> Byzantine:
         """γ̂ over all users, where the poison is, and the main tier's ŷ."""
-        users = np.array([self.summary.users[list(part.groups)].sum() for part in self.analyses])
+        users = np.array(
+            [self.summary.users[list(analysis.groups)].sum() for analysis in self.analyses]
+        )
         shares = users / users.sum()
         return Byzantine(
             float(shares @ [analysis.byzantine_fraction for analysis in self.analyses]),
             interval=self._fraction_interval(shares),
             histogram=self.analyses[0].histogram(),
-            **combined_place(self.summary.plan, [part.place() for part in self.analyses]),
+            **combined_place(self.summary.plan, [analysis.place() for analysis in self.analyses]),
         )
 
     def _fraction_interval(self, shares: FloatArray) -> tuple[float, float] | None:

@@ -108,7 +108,7 @@ class BaselineMethod(FilterMethod):
     option_names = SCHEME_OPTIONS
 
     def describe(self) -> str:
-        """What it is for."""
+        """A few words for help texts."""
         return "the paper's baseline, for baseline plans"
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:

@@ -168,11 +168,11 @@ class JointMethod(FilterMethod):
     """
 
     name = JOINT
-    default_rank = 2
+    default_rank = 2  # above EMF*, the best of the paper's schemes
     option_names = ("attackers_at_most", "worst_case_shares", "enrolled", "max_iterations")
 
     def describe(self) -> str:
-        """What it is."""
+        """A few words for help texts."""
         return "our joint filter over all groups"
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:

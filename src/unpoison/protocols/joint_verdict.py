@@ -33,7 +33,7 @@ WORTH_TELLING = 1.25
 
 @dataclass(frozen=True, eq=False)
 class JointVerdict:
-    """What a person should take from the estimate.
+    """The sentences that tell a person what to make of the estimate.
 
     `interval_with_noise` is the interval if some users, too few to be noticed, send noise.
 

@@ -37,7 +37,7 @@ class _Sentences:
 
 
 def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
-    """What a person should take from the estimate; `analysis` is the main tier's.
+    """The sentences that tell a person what to make of the estimate; `analysis` is the main tier's.
 
     >>> import numpy as np
     >>> from unpoison import Plan, estimate, simulate

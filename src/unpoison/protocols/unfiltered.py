@@ -108,10 +108,10 @@ def _frequencies(summary: Summary, groups: list[int]) -> tuple[FloatArray, float
     off, and honest groups would seem to differ.
     """
     plan = summary.plan
-    parts = [cast(CategoricalMechanism, plan.group_mechanisms[group]) for group in groups]
+    mechanisms = [cast(CategoricalMechanism, plan.group_mechanisms[group]) for group in groups]
     per_user = np.array([plan.all_groups[group].reports for group in groups])[:, None]
-    other = np.array([part.other for part in parts])[:, None]
-    gain = np.array([part.kept - part.other for part in parts])[:, None]
+    other = np.array([mechanism.other for mechanism in mechanisms])[:, None]
+    gain = np.array([mechanism.kept - mechanism.other for mechanism in mechanisms])[:, None]
     counts = summary.counts[groups].astype(np.float64)
     reports = counts.sum(axis=1, keepdims=True)
     shares = counts / reports
@@ -123,6 +123,6 @@ def _frequencies(summary: Summary, groups: list[int]) -> tuple[FloatArray, float
         free = (precision * gain * (shares - other)).sum(axis=0) / slopes
         fitted = free - (free.sum() - 1) / slopes / (1 / slopes).sum()
     apart = float((precision * (shares - other - gain * fitted) ** 2).sum())
-    noise = np.array([part.worst_variance for part in parts])
+    noise = np.array([mechanism.worst_variance for mechanism in mechanisms])
     weights = group_weights("optimal", reports[:, 0], summary.users[groups], noise)
     return weights @ ((shares - other) / gain), apart

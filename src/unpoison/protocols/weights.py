@@ -12,7 +12,7 @@ from unpoison.types import FloatArray
 def group_weights(
     rule: str, honest_reports: FloatArray, honest_users: FloatArray, variances: FloatArray
 ) -> FloatArray:
-    """w_t, adding up to 1.
+    """Weights w_t of the groups' means, which add up to 1.
 
     `optimal`: w_t ∝ (honest reports)/Var_t, which minimises Σ w_t² Var_t/reports_t. `paper`: as
     Alg. 5 prints it, w_t ∝ 1/B_t with B_t = n̂_t·Var_t, optimal only if all n̂_t are equal.

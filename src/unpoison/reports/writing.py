@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from unpoison.system.closing import Closing
 from unpoison.system.paths import check_output
 
 REPORT_SUFFIXES = (".parquet", ".csv")
 
 
-class ReportWriter:
+class ReportWriter(Closing):
     """Writes reports as Parquet or CSV, by the ending of the path, batch by batch.
 
     Used in a `with` statement: it is then closed before its file, whatever happens.
@@ -40,17 +41,11 @@ class ReportWriter:
         self.writer = (pacsv.CSVWriter if csv else pq.ParquetWriter)(file, self.schema)
 
     def write(self, group: np.ndarray, value: np.ndarray, user: Any = None) -> None:
-        """Append rows."""
+        """Append one row for each report."""
         columns = {"user": user, "group": group, "value": value}
         arrays = [pa.array(columns[field.name]).cast(field.type) for field in self.schema]
         self.writer.write_batch(pa.record_batch(arrays, schema=self.schema))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Write what the format has at the end of a file."""
         self.writer.close()
-
-    def __enter__(self) -> ReportWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

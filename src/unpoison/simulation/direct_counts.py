@@ -107,9 +107,9 @@ def _inputs(plan: Plan, population: Population) -> FloatArray:
     return plan.inputs_of(checked_values(plan, population.values))
 
 
-def _draw_from_urn(numbers: IntArray, drawn: int, rng: np.random.Generator) -> IntArray:
-    """How many of each kind are among `drawn` that are taken without replacement."""
-    return rng.multivariate_hypergeometric(numbers, drawn, method="marginals")
+def _draw_from_urn(numbers: IntArray, size: int, rng: np.random.Generator) -> IntArray:
+    """How many of each kind are among `size` of them that are taken without replacement."""
+    return rng.multivariate_hypergeometric(numbers, size, method="marginals")
 
 
 def _split_into_groups(

@@ -136,7 +136,7 @@ def _tiers(
 
 def _linear_floor(tier: _Tier) -> float:
     inputs, users = tier.inputs, tier.honest_users
-    variances = [inputs.mean_of(part.variance(inputs.values)) for part in tier.mechanisms]
+    variances = [inputs.mean_of(mechanism.variance(inputs.values)) for mechanism in tier.mechanisms]
     precision = tier.reports / np.array(variances)
     noise = 1 / precision.sum()
     if tier.everybody_in_every_group:
@@ -177,9 +177,9 @@ def _frequency_bound(tier: _Tier) -> tuple[float, float]:
     present = frequencies[frequencies > 0]
     information = np.zeros(len(present))
     for mechanism, reports in zip(tier.mechanisms, tier.reports, strict=True):
-        part = cast(CategoricalMechanism, mechanism)
-        gain = part.kept - part.other
-        information += reports * gain**2 / (part.other + gain * present)
+        randomised_response = cast(CategoricalMechanism, mechanism)
+        gain = randomised_response.kept - randomised_response.other
+        information += reports * gain**2 / (randomised_response.other + gain * present)
     unconstrained = 1 / information
     variance = unconstrained.sum() - (unconstrained**2).sum() / unconstrained.sum()
     variance_of_values = (frequencies * (1 - frequencies)).sum()

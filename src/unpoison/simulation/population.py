@@ -67,5 +67,5 @@ class Population:
 
     def resampled(self, users: int, rng: np.random.Generator) -> Population:
         """`users` users, each drawn from this population with replacement."""
-        drawn = rng.multinomial(users, self.numbers / self.numbers.sum())
-        return replace(self, numbers=drawn)
+        numbers = rng.multinomial(users, self.numbers / self.numbers.sum())
+        return replace(self, numbers=numbers)

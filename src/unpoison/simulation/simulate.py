@@ -17,7 +17,9 @@ from unpoison.simulation.population import Population
 from unpoison.simulation.users import SimulatedUsers
 
 Advance = Callable[[int], None]
-DEFAULT_FAULTY_FRACTION = 0.25
+DEFAULT_BYZANTINE_FRACTION = 0.25
+"""The share of attackers in most of the paper's experiments."""
+DEFAULT_FAULTY_FRACTION = DEFAULT_BYZANTINE_FRACTION
 """The share of broken clients where a fault is given without one: that of attackers by default."""
 
 
@@ -25,7 +27,7 @@ def simulate(
     plan: Plan,
     values: Any,
     attack: str | Attack = "none",
-    byzantine_fraction: float = 0.25,
+    byzantine_fraction: float = DEFAULT_BYZANTINE_FRACTION,
     rng: np.random.Generator | None = None,
     *,
     budgets: Any = None,

@@ -50,13 +50,15 @@ class Binner:
         self.drop_invalid = drop_invalid
         self.loop = loop
         self.groups = len(plan.all_groups)
-        parts = plan.group_mechanisms
-        self.discrete = parts[0].discrete
-        self.low = np.array([part.output_low for part in parts])
+        mechanisms = plan.group_mechanisms
+        self.discrete = mechanisms[0].discrete
+        self.low = np.array([mechanism.output_low for mechanism in mechanisms])
         # A cell number is at most cells − 1, while a continuous report may be the end itself.
         last = 1.0 if self.discrete else 0.0
-        self.high = np.array([part.output_high - last for part in parts])
-        widths = np.array([part.output_high - part.output_low for part in parts])
+        self.high = np.array([mechanism.output_high - last for mechanism in mechanisms])
+        widths = np.array(
+            [mechanism.output_high - mechanism.output_low for mechanism in mechanisms]
+        )
         self.per_unit = plan.cells / widths
         self.counts = np.zeros(self.groups * plan.cells, dtype=np.int64)
         self.sums = [0] * self.groups
@@ -79,7 +81,7 @@ class Binner:
         self.add(np.array(group), value)
 
     def summary(self) -> Summary:
-        """What has been counted so far."""
+        """The Summary of all reports that were added so far."""
         counts = self.counts.reshape(self.groups, self.plan.cells).copy()
         return Summary(self.plan, counts, tuple(self.sums), self.invalid)
 

@@ -20,7 +20,7 @@ Loop = Callable[..., int]
 
 
 class Domains(NamedTuple):
-    """What the loop knows of the groups: their domains, by number.
+    """The report domains of all groups, as arrays by group that the loop reads.
 
     `least` and `most` are the ends as the column of values can express them.
 

@@ -33,7 +33,7 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path) -> Manifest:
-        """Read one."""
+        """Read a manifest from its JSON file."""
         try:
             head = json.loads(path.read_bytes())
             files, summaries = ({**head[part]} for part in ("files", "summaries"))
@@ -46,7 +46,7 @@ class Manifest:
         return cls(files, summaries)
 
     def save(self, path: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the JSON file, whole or not at all."""
         head = {"format": FORMAT, "files": self.files, "summaries": self.summaries}
         text = json.dumps(head, indent=1)
         with whole_file(path) as file:

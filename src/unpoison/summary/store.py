@@ -33,7 +33,7 @@ Progress = Callable[[str, int | None], AbstractContextManager[Advance]]
 
 
 def silent(label: str, total: int | None) -> AbstractContextManager[Advance]:
-    """A bar that shows nothing.
+    """A progress bar that shows nothing.
 
     >>> with silent("Counting", 3) as advance:
     ...     advance(1)
@@ -59,7 +59,7 @@ CountFiles = Callable[[Sequence[Path], Advance], CountedFiles]
 
 @dataclass(frozen=True)
 class Addition:
-    """What adding files to a store did.
+    """The outcome of adding files to a store: its total, and how many files were counted.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> Addition(Summary.empty(plan), windows=[], counted=2, known=1, bad={}).counted
@@ -99,7 +99,7 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything yet."""
+        """Whether the summary, or a folder with something in it, is there."""
         if self.windows:
             return self.path.is_dir() and any(self.path.iterdir())
         return self.path.exists()

@@ -19,7 +19,7 @@ Advance = Callable[[int], None]
 
 
 def summary_of(tally: Tally, plan: Plan) -> Summary:
-    """All windows together.
+    """The sum of the summaries of all windows.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> summary_of({}, plan) == Summary.empty(plan)

@@ -38,7 +38,7 @@ class Window:
 
     @property
     def width(self) -> int:
-        """How long it is, in microseconds."""
+        """The length of the window in microseconds."""
         return self.end - self.start
 
     def hull(self, other: Window) -> Window:

@@ -14,7 +14,8 @@ from unpoison.plan import Plan
 DRAFT, OPEN, CLOSED = "draft", "open", "closed"
 INVITE_ONLY, OPEN_TO_ALL = "invite", "open"
 DEFAULT_MIN_USERS = 1000
-"""Users who must have reported before estimates are made, unless the operator says otherwise."""
+"""Users who must have reported before estimates are made, unless the operator says otherwise. With
+so many at ε = 1 the standard error of a mean is a twentieth of the range."""
 SECRET_BYTES = 32
 """256 bits: the order of groups must not be found by trying secrets."""
 CACHED_PLANS = 256

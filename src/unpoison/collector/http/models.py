@@ -76,6 +76,7 @@ class BatchBody(Body):
     []
     """
 
+    # `submissions`, and the three keys of each.
     most_keys: ClassVar[int] = 1 + 3 * MOST_SUBMISSIONS
     submissions: Annotated[list[SubmissionBody], Field(max_length=MOST_SUBMISSIONS), FailFast()]
 

@@ -53,6 +53,23 @@ def _campaign(primary: bool = True) -> Column[str]:
     )
 
 
+def _row_number() -> Column[int]:
+    """The column `id`: SQLite numbers rows by itself only if the type is INTEGER."""
+    return Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _device_counts(name: str, key: str, kind: type[Integer]) -> Table:
+    """A table of the devices of a campaign that enrolled and that reported, by one more column."""
+    return Table(
+        name,
+        metadata,
+        _campaign(),
+        Column(key, kind, primary_key=True, autoincrement=False),
+        Column("enrolled", BigInteger, nullable=False),
+        Column("submissions", BigInteger, nullable=False),
+    )
+
+
 invites = Table(
     "invites",
     metadata,
@@ -77,14 +94,7 @@ tickets = Table(
     Index("tickets_of_device", "campaign", "device_hash", unique=True),
 )
 
-group_counters = Table(
-    "group_counters",
-    metadata,
-    _campaign(),
-    Column("group_number", Integer, primary_key=True, autoincrement=False),
-    Column("enrolled", BigInteger, nullable=False),
-    Column("submissions", BigInteger, nullable=False),
-)
+group_counters = _device_counts("group_counters", "group_number", Integer)
 
 submissions = Table(
     "submissions",
@@ -101,21 +111,13 @@ submissions = Table(
 tallies = Table(
     "tallies",
     metadata,
-    # SQLite numbers rows by itself only in a column of the type INTEGER.
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _row_number(),
     _campaign(primary=False),
     Column("counts", LargeBinary, nullable=False),
     Index("tallies_of_campaign", "campaign"),
 )
 
-activity = Table(
-    "activity",
-    metadata,
-    _campaign(),
-    Column("minute", BigInteger, primary_key=True, autoincrement=False),
-    Column("enrolled", BigInteger, nullable=False),
-    Column("submissions", BigInteger, nullable=False),
-)
+activity = _device_counts("activity", "minute", BigInteger)
 
 rejections = Table(
     "rejections",
@@ -128,7 +130,7 @@ rejections = Table(
 estimates = Table(
     "estimates",
     metadata,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    _row_number(),
     _campaign(primary=False),
     Column("at", BigInteger, nullable=False),
     Column("users", BigInteger, nullable=False),

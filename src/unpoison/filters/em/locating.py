@@ -147,10 +147,10 @@ class _CategorySearch:
         """Alg. 3 on two sides of the candidates, again and again on the side that it prefers."""
         while len(candidates) > 1:
             middle = len(candidates) // 2
-            sides = candidates[:middle], candidates[middle:]
-            problems = [self.group.emf(self.mask([*beside, *side])) for side in sides]
+            halves = candidates[:middle], candidates[middle:]
+            problems = [self.group.emf(self.mask([*beside, *half])) for half in halves]
             first, second = maximise(problems, self.max_iterations)
-            candidates = sides[preferred_side(first, second, self.rule)]
+            candidates = halves[preferred_side(first, second, self.rule)]
         return candidates[0]
 
     def explains(self, categories: list[int]) -> bool:

@@ -157,7 +157,9 @@ class _Batch:
         self.gathered = np.empty_like(self.honest)
         self.features = np.empty(sum(t.features for t in transitions))
         self.mixture = np.empty_like(self.shares)
-        self.scratch = np.empty_like(self.shares)
+        # One number a bucket, for `expect` and then `advance`: an array for each would be made anew
+        # in every iteration.
+        self.bucket_buffer = np.empty_like(self.shares)
         self.gathered_features = np.empty_like(self.features)
         self.forward = SparseProduct(_block_diagonal([t.sparse for t in transitions]))
         self.adjoint = SparseProduct(_block_diagonal([t.transposed for t in transitions]))
@@ -192,9 +194,9 @@ class _Batch:
             write(honest, features)
         self.mixture[:] = self.poison
         self.forward.add(self.features, self.mixture)
-        np.log(self.mixture, out=self.scratch)
-        self.scratch *= self.shares
-        means = np.add.reduceat(self.scratch, self.starts).tolist()
+        np.log(self.mixture, out=self.bucket_buffer)
+        self.bucket_buffer *= self.shares
+        means = np.add.reduceat(self.bucket_buffer, self.starts).tolist()
         return [total * mean for total, mean in zip(self.totals, means, strict=True)]
 
     def advance(self) -> None:
@@ -203,7 +205,7 @@ class _Batch:
         The paper prints one denominator for the lower half of x and another for the upper; what
         is meant is Σ_t M_it x_t, plus y_i where bucket i may hold poison.
         """
-        ratio = np.divide(self.shares, self.mixture, out=self.scratch)
+        ratio = np.divide(self.shares, self.mixture, out=self.bucket_buffer)
         self.poison *= ratio
         self.gathered_features.fill(0.0)
         self.adjoint.add(ratio, self.gathered_features)

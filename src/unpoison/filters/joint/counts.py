@@ -228,8 +228,8 @@ def _honest_reports(
     held = np.flatnonzero(reports_by_value)
     # Columns of M sum to 1 but for rounding, which `multinomial` does not forgive.
     probabilities = transition[:, held] / transition[:, held].sum(axis=0)
-    drawn = rng.multinomial(reports_by_value[held], probabilities.T)
-    counts: FloatArray = drawn.sum(axis=0).astype(np.float64)
+    counts_by_value = rng.multinomial(reports_by_value[held], probabilities.T)
+    counts: FloatArray = counts_by_value.sum(axis=0).astype(np.float64)
     return counts
 
 

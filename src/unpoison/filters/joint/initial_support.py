@@ -75,8 +75,8 @@ def one_sided_supports(counts: JointCounts) -> list[BoolArray]:
     order = np.arange(outputs)
     parts = constants.ONE_SIDED_CUTS
     cuts = [outputs * cut // parts for cut in range(1, parts)]
-    sides = [order < cut for cut in cuts] + [order >= cut for cut in cuts]
-    return [np.broadcast_to(side, (groups, outputs)).copy() for side in sides]
+    one_sided = [order < cut for cut in cuts] + [order >= cut for cut in cuts]
+    return [np.broadcast_to(support, (groups, outputs)).copy() for support in one_sided]
 
 
 def widened(support: BoolArray, reach: int | None = None) -> BoolArray:

@@ -39,8 +39,8 @@ def search_ranges(search: ModelSearch) -> None:
     for number, attacked in enumerate(faint.sets):
         likeliest = int(gains[number].argmin())
         if gains[number, likeliest] < constants.CLOSE_SCORE:
-            found = faint.ranges[likeliest], faint.shapes[likeliest]
-            search.fit(PoisonModel.on_range(*found, attacked))
+            shape = faint.shapes[likeliest]
+            search.fit(PoisonModel.on_range(faint.ranges[likeliest], shape, attacked))
     move_range(search)
 
 

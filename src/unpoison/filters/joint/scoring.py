@@ -62,7 +62,7 @@ class ScoringStep:
 
     @property
     def covariance(self) -> FloatArray:
-        """Of x and a, with the weights free."""
+        """Covariance of x and a, with the weights free."""
         size = self.derivatives.shape[1]
         covariance: FloatArray = self.inverse[:size, :size]
         return covariance

@@ -13,6 +13,7 @@ from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import PoisonModel
 from unpoison.filters.joint.point import Point
 from unpoison.filters.joint.scoring import ScoringStep
+from unpoison.filters.step_to_bound import step_to_bound
 from unpoison.types import FloatArray
 
 
@@ -25,8 +26,8 @@ class Maximum:
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
     >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, [0, 1])
-    >>> found = maximise_likelihood(counts, PoisonModel.nobody(2, 64), most_steps=200)
-    >>> found.converged, found.steps < 20
+    >>> solution = maximise_likelihood(counts, PoisonModel.nobody(2, 64), most_steps=200)
+    >>> solution.converged, solution.steps < 20
     (True, True)
     """
 
@@ -87,11 +88,7 @@ def _move(point: Point, step: ScoringStep) -> float:
 
 def _reach(values: FloatArray, direction: FloatArray) -> float:
     """The fraction of a direction, at most 1, that leaves all values above 0."""
-    falling = direction < 0
-    if not falling.any():
-        return 1.0
-    nearest = float((-values[falling] / direction[falling]).min())
-    return min(1.0, constants.STEP_TO_BOUND * nearest)
+    return min(1.0, constants.STEP_TO_BOUND * step_to_bound(values, direction))
 
 
 def _lower_barrier(point: Point, step_length: float) -> None:

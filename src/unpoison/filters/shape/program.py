@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
+from unpoison.filters.step_to_bound import step_to_bound
 from unpoison.types import FloatArray, IntArray
 
 ACCURACY = 1e-5
@@ -43,12 +44,12 @@ class QuadraticProgram:
         return float(point @ self.matrix @ point + 2 * self.slope @ point)
 
     def with_sum(self, coefficients: FloatArray, total: float) -> QuadraticProgram:
-        """The same with one more sum fixed."""
+        """This program with one more sum fixed."""
         sums = np.vstack([self.sums, coefficients])
         return replace(self, sums=sums, totals=np.append(self.totals, total))
 
     def with_penalty(self, penalty: FloatArray) -> QuadraticProgram:
-        """The same with a further quadratic form ½zᵀPz."""
+        """This program with a further quadratic form ½zᵀPz."""
         return replace(self, matrix=self.matrix + penalty)
 
     def without(self, variables: IntArray) -> QuadraticProgram:
@@ -112,10 +113,7 @@ class QuadraticProgram:
 
 def _reach(values: FloatArray, direction: FloatArray, most: float = 1.0) -> float:
     """The multiple of a direction, at most `most`, at which the first value is 0."""
-    falling = direction < 0
-    if not falling.any():
-        return most
-    return min(most, float((-values[falling] / direction[falling]).min()))
+    return min(most, step_to_bound(values, direction))
 
 
 @dataclass(frozen=True, eq=False)

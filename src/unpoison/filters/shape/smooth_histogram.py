@@ -31,7 +31,13 @@ NEGLIGIBLE = 1e-8
 
 
 class SmoothHistogram(NamedTuple):
-    """Shares of users in even buckets, and in narrow ones that stand for single values."""
+    """Shares of users in even buckets, and in narrow ones that stand for single values.
+
+    >>> edges, middle = np.array([0.0, 0.5, 1.0]), np.array([[0.49, 0.51]])
+    >>> histogram = SmoothHistogram(edges, np.array([0.4, 0.4]), middle, np.array([0.2]))
+    >>> round(float(histogram.fractions.sum() + histogram.atom_fractions.sum()), 6)
+    1.0
+    """
 
     edges: FloatArray
     fractions: FloatArray

@@ -155,7 +155,7 @@ class _Scale:
     def covariance(
         self, cells: ReportCells, solution: Solution, values: IntArray, attackers: float
     ) -> FloatArray:
-        """Of the program's costs, if its own honest histogram is the truth."""
+        """Covariance of the program's costs, if its own honest histogram is the truth."""
         total = float(solution.honest.sum())
         share = attackers if self.offset else min(max(1 - total, 0.0), 1.0)
         of_shares = cells.covariance(solution.honest / total, values, share)

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from unpoison.filters.step_to_bound import step_to_bound
 from unpoison.filters.worst_case import constants
 from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
@@ -40,7 +41,13 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """x and μ, the slack of each bound, and the multipliers b and z of both kinds of bounds."""
+    """x and μ, the slack of each bound, and the multipliers b and z of both kinds of bounds.
+
+    >>> program = Program(np.array([1.0, 3.0]), np.eye(2), np.array([1.0, 1.0]), 1e-3)
+    >>> solution = solve(program)
+    >>> round(solution.offset, 2), round(float(solution.honest.sum()), 6)
+    (1.0, 1.0)
+    """
 
     program: Program
     weights: FloatArray
@@ -151,11 +158,7 @@ def _move(point: Solution, barrier: float) -> tuple[Solution, float]:
 
 def _reach(values: FloatArray, direction: FloatArray) -> float:
     """The fraction of a direction, at most 1, that leaves all values above 0."""
-    falling = direction < 0
-    if not falling.any():
-        return 1.0
-    nearest = float((-values[falling] / direction[falling]).min())
-    return min(1.0, constants.STEP_TO_BOUND * nearest)
+    return min(1.0, constants.STEP_TO_BOUND * step_to_bound(values, direction))
 
 
 def _central(point: Solution, barrier: float) -> bool:

@@ -73,11 +73,11 @@ class PossibleRanges:
     counts: JointCounts
 
     def mean(self, attackers: float) -> PossibleRange:
-        """Of the mean of numbers."""
+        """Ranges of the mean of numbers."""
         return PossibleRange.of(self._cells, attackers)
 
     def frequencies(self, attackers: float) -> list[PossibleRange]:
-        """Of the frequency of each category.
+        """Ranges of the frequency of each category.
 
         >>> import numpy as np
         >>> from unpoison import Plan, simulate

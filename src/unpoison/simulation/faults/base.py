@@ -46,9 +46,9 @@ class Fault(ABC):
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Those reports that a collector accepts: it refuses what is outside of the domain."""
-        reports, part = self.reports(plan, group, inputs, rng), plan.group_mechanisms[group]
-        highest = part.output_high - (1 if part.discrete else 0)
-        return reports[(reports >= part.output_low) & (reports <= highest)]
+        reports, mechanism = self.reports(plan, group, inputs, rng), plan.group_mechanisms[group]
+        highest = mechanism.output_high - (1 if mechanism.discrete else 0)
+        return reports[(reports >= mechanism.output_low) & (reports <= highest)]
 
     def check_fits(self, plan: Plan) -> None:
         """Refuse a plan whose values are of the other kind, and name the faults that fit."""
@@ -101,5 +101,5 @@ class BrokenClients:
         return np.minimum(self.share * self.fault.chances(plan, inputs, numbers), 1.0)
 
     def draw(self, plan: Plan, inputs: FloatArray, rng: np.random.Generator) -> BoolArray:
-        """Whose clients are broken."""
+        """Draw for each user whether the client is broken."""
         return rng.random(len(inputs)) < self.chances(plan, inputs)

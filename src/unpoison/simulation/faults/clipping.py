@@ -25,7 +25,9 @@ class Clipping(Fault):
     """
 
     low: float = -0.5
+    """With `high`, the range is by default taken for half as wide as it is."""
     high: float = 0.5
+    """As far from the middle as `low`."""
 
     def __post_init__(self) -> None:
         if not -1 <= self.low < self.high <= 1:
@@ -36,10 +38,8 @@ class Clipping(Fault):
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Honest reports of the moved values."""
-        part = plan.group_mechanisms[group]
-        middle, half = (
-            (part.input_low + part.input_high) / 2,
-            (part.input_high - part.input_low) / 2,
-        )
+        mechanism = plan.group_mechanisms[group]
+        middle = (mechanism.input_low + mechanism.input_high) / 2
+        half = (mechanism.input_high - mechanism.input_low) / 2
         moved = np.clip(inputs, middle + self.low * half, middle + self.high * half)
         return perturb_group(plan, group, moved, rng)

@@ -29,6 +29,7 @@ class Dropout(Fault):
     """
 
     after: float = 0.5
+    """Half-way: users with two reports or more are left with fewer, and nobody with none."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.after < 1:

@@ -37,5 +37,5 @@ class Legacy(Fault):
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Reports by the plan's mechanism at the client's own budget."""
-        part = make(plan.mechanism, self.epsilon or plan.epsilon, plan.cells)
-        return part.perturb(np.repeat(inputs, plan.all_groups[group].reports), rng)
+        mechanism = make(plan.mechanism, self.epsilon or plan.epsilon, plan.cells)
+        return mechanism.perturb(np.repeat(inputs, plan.all_groups[group].reports), rng)

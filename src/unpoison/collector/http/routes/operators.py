@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,37 +83,29 @@ async def _changed(collector: Service, change: Callable[[Connection], Campaign])
 
 
 STATE_RESPONSES = responses(*COMMON_FAULTS, "wrong-state", "invalid-request")
-
-
-@router.post(
-    "/{campaign}/open",
+change_route = partial(
+    router.post,
     dependencies=operator,
     responses=STATE_RESPONSES,
     response_model=OperatorCampaign,
 )
+"""Decorates a route that changes a campaign and answers what it is then."""
+
+
+@change_route("/{campaign}/open")
 async def open_campaign(campaign: str, collector: Service) -> JSONResponse:
     """Open a campaign to devices."""
     now = collector.clock.now()
     return await _changed(collector, lambda c: Campaigns.open(c, campaign, now))
 
 
-@router.post(
-    "/{campaign}/close",
-    dependencies=operator,
-    responses=STATE_RESPONSES,
-    response_model=OperatorCampaign,
-)
+@change_route("/{campaign}/close")
 async def close_campaign(campaign: str, collector: Service) -> JSONResponse:
     """Close a campaign to devices."""
     return await _changed(collector, lambda c: Campaigns.close(c, campaign))
 
 
-@router.post(
-    "/{campaign}/extend",
-    dependencies=operator,
-    responses=STATE_RESPONSES,
-    response_model=OperatorCampaign,
-)
+@change_route("/{campaign}/extend")
 async def extend_campaign(campaign: str, body: ExtendBody, collector: Service) -> JSONResponse:
     """Move the end of a campaign."""
     until = None if body.closes_at is None else int(body.closes_at.timestamp())
