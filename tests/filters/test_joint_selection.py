@@ -134,13 +134,13 @@ def test_evasive_poison_is_found_on_both_sides(share: float) -> None:
         ("none", 0.0, {"nobody"}),
         ("point:C", 0.25, {"alike"}),
         ("point:C", 0.02, {"alike"}),
-        ("uniform:3C/4,C", 0.25, {"alike"}),
+        ("uniform:3C/4,C", 0.25, {"range"}),
         ("evasion:0.3", 0.25, {"alike"}),
         ("noise", 0.45, {"even"}),
         ("opposite", 0.25, {"own"}),
-        ("adaptive", 0.25, {"alike", "own"}),
+        ("adaptive", 0.25, {"range"}),
         ("each its own", 0.25, {"own"}),
-        ("smallest", 0.25, {"own"}),
+        ("smallest", 0.25, {"range"}),
     ],
 )
 def test_the_kind_of_the_poison_is_recognised(attack: str, share: float, kinds: set[str]) -> None:

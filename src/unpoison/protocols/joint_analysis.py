@@ -23,6 +23,7 @@ from unpoison.filters.joint import (
     constants,
     nobody_p_value,
     outvoted,
+    with_agreement,
 )
 from unpoison.filters.worst_case import PossibleRange, PossibleRanges
 from unpoison.protocols.group_sizes import group_sizes_p_value
@@ -102,8 +103,7 @@ class JointAnalysis:
         """
         fitting = nobody_p_value(self.counts, self.choice.nobody)
         agreement = unfiltered_answer(self.summary, [list(self.counts.groups)]).p_value
-        part = constants.AGREEMENT_PART
-        return min(1.0, fitting / (1 - part), agreement / part)
+        return with_agreement(fitting, agreement)
 
     @cached_property
     def group_sizes_p_value(self) -> float:

@@ -6,7 +6,7 @@ from unpoison.filters.joint.intervals import Interval, Intervals
 from unpoison.filters.joint.model import PoisonModel
 from unpoison.filters.joint.model_search import ModelSearch, outvoted
 from unpoison.filters.joint.selection import ModelChoice, choose_model
-from unpoison.filters.joint.significance import nobody_p_value
+from unpoison.filters.joint.significance import nobody_p_value, with_agreement
 
 __all__ = [
     "Fit",
@@ -20,4 +20,5 @@ __all__ = [
     "fit",
     "nobody_p_value",
     "outvoted",
+    "with_agreement",
 ]

@@ -96,14 +96,6 @@ class FaintMixture:
         high = brentq(lambda mean: above(mean) - high_tail, *ends)
         return float(low), float(high)
 
-    @property
-    def most_share(self) -> float:
-        """The share of further attackers that is exceeded with a probability of 2.5 %."""
-        order = np.argsort(self.shares)
-        reached = np.cumsum(self.probabilities[order])
-        number = int(np.searchsorted(reached, 1 - constants.INTERVAL_LEVEL / 2))
-        return float(self.shares[order][min(number, len(order) - 1)])
-
 
 def _place_probabilities(faint: FaintPoison) -> FloatArray:
     """Beforehand, by set and range: one half for all groups, one half for ranges at an end.

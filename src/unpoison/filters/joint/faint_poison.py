@@ -139,7 +139,7 @@ class _Directions:
         # What rounding leaves of a direction that the other unknowns can imitate tells nothing.
         known = left > np.sqrt(np.finfo(float).eps) * self.information.max()
         gradient = self.gradient - scaled @ step.weight_gradient + by_others @ step.solution
-        left = np.where(known, left, np.finfo(float).tiny)
+        left = np.where(known, left, 1.0)
         shares = np.where(known, -gradient / left, 0.0)
         errors = np.where(known, 1 / np.sqrt(left), np.inf)
         return shares, errors, -following[:, :, : self.fit.point.counts.inputs]

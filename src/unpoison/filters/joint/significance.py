@@ -40,6 +40,16 @@ def nobody_p_value(counts: JointCounts, nobody: Fit, seed: int = 0) -> float:
     return _p_value(nobody.deviance, counts, nobody.honest, step, seed)
 
 
+def with_agreement(fitting: float, agreement: float) -> float:
+    """One p-value of two tests, of which that of the groups' averages has a part of the level.
+
+    >>> with_agreement(0.45, 1.0), round(with_agreement(0.5, 0.001), 3)
+    (0.5, 0.01)
+    """
+    part = constants.AGREEMENT_PART
+    return min(1.0, fitting / (1 - part), agreement / part)
+
+
 def _any_values_p_value(counts: JointCounts, nobody: Fit, seed: int) -> float:
     """With the most likely histogram over all values in place of the fit's."""
     values = counts.extreme_values()
