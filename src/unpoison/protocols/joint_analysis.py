@@ -103,7 +103,7 @@ class JointAnalysis:
         if not any(fault.kind == DROPOUT for fault in self.client_faults):
             return Intervals(self.choice)
         # Those who stopped are missing in the groups that are short, and not in the others.
-        others = (*self.choice.others, whole_groups_fit(self.counts))
+        others = (*self.choice.others, whole_groups_fit(self.counts, self.fit.model))
         return Intervals(replace(self.choice, others=others))
 
     def interval_of_mean(self, interval_of: IntervalOf) -> Interval:
@@ -156,13 +156,22 @@ class JointAnalysis:
     @cached_property
     def client_faults(self) -> tuple[ClientFault, ...]:
         """The faults of clients that reports show, and that of users who stop midway."""
-        if not self.selective or self.byzantine_fraction > 0:
+        honest, expected = self._honest_users, self._expected_users
+        # Groups that attackers alone make larger are no sign of users who stop in the others.
+        honest_alike = group_sizes_p_value(honest, expected) > constants.LEAST_FIT_P_VALUE
+        if honest_alike or not self.selective:
             return self.clients.faults
         groups = list(self.groups)
         repeats = np.array([self.summary.plan.all_groups[group].reports for group in groups])
-        users = self.summary.users[groups]
-        dropout = find_dropout(tuple(groups), users, self._expected_users, repeats)
+        dropout = find_dropout(tuple(groups), honest, expected, repeats)
         return self.clients.faults if dropout is None else (*self.clients.faults, dropout)
+
+    @property
+    def _honest_users(self) -> FloatArray:
+        """The users of each of the tier's groups, without the attackers that were found."""
+        users = self.summary.users.astype(np.float64)
+        users[list(self.counts.groups)] *= 1 - self.fit.attacker_shares
+        return users[list(self.groups)]
 
     @property
     def selective(self) -> bool:

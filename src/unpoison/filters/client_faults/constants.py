@@ -8,6 +8,10 @@ fault. Tests of one kind share it (Bonferroni)."""
 
 # Rounding (`lattices.py`, `rounding.py`)
 
+ROUNDING_LEVEL = 1e-6
+"""The same for rounding, of all lattices and groups of a collection together. It costs no power:
+reports that are rounded, even few of them, are on a lattice far beyond chance."""
+
 DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0)
 """Spacings that people round to, times powers of ten. Powers of two are tried besides."""
 

@@ -22,22 +22,21 @@ DROPOUT = "dropout"
 
 
 @single_threaded
-def whole_groups_fit(counts: JointCounts) -> Fit:
-    """Honest users fitted to the groups with the fewest reports a user, which lose the least.
-
-    Attackers are not looked for: in one group alone nothing tells them from honest users.
+def whole_groups_fit(counts: JointCounts, model: PoisonModel) -> Fit:
+    """A model fitted to the groups with the fewest reports a user, which lose the least.
 
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=4.0, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, rng.random(50_000), rng=rng, fault="dropout", faulty_fraction=0.3)
     >>> counts = JointCounts.of(run.summary, range(7))
-    >>> bool(abs(whole_groups_fit(counts).mean(counts.values)) < 0.05)
+    >>> nobody = PoisonModel.nobody(*counts.counts.shape)
+    >>> bool(abs(whole_groups_fit(counts, nobody).mean(counts.values)) < 0.05)
     True
     """
     whole = counts.reports_per_user == counts.reports_per_user.min()
     weights = np.where(whole, 1.0, constants.NO_WEIGHT)
     weighted = replace(counts, counts=weights[:, None] * counts.counts)
-    return fit(weighted, PoisonModel.nobody(*counts.counts.shape))
+    return fit(weighted, model)
 
 
 def find_dropout(
@@ -66,7 +65,8 @@ def find_dropout(
     explained = np.empty_like(falling)
     explained[order] = falling
     means = explained * expected
-    misfit = float(((users - means) ** 2 / means).sum())
+    # A group may have no reports at all.
+    misfit = float(((users - means) ** 2 / np.maximum(means, 1.0)).sum())
     if chdtrc(len(users) - 1, misfit) < LEAST_FIT_P_VALUE or explained[~fewest].min() >= whole:
         return None
     shares = np.minimum(kept / whole, 1.0)

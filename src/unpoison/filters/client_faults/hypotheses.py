@@ -173,7 +173,7 @@ class Hypotheses:
             lattice
             for lattice in lattices
             if len(lattice.points) < constants.LATTICE_BLOCKS
-            and beyond_honest(lattice, cell_counts, constants.FALSE_ALARMS)
+            and beyond_honest(lattice, cell_counts, constants.ROUNDING_LEVEL)
         ]
         for lattice in coarse[: constants.MOST_COARSE_LATTICES]:
             yield rounded(self._plan, self.groups, lattice.spacing)

@@ -65,7 +65,7 @@ class RoundedGroups:
             for group in tier
             if summary.counts[group].any()
         }
-        level = constants.FALSE_ALARMS / sum(len(tried) for tried in lattices.values())
+        level = constants.ROUNDING_LEVEL / sum(len(tried) for tried in lattices.values())
         candidates = [
             find_rounding(group, summary.counts[group], tried, level)
             for group, tried in lattices.items()
