@@ -87,7 +87,8 @@ def test_shapes_sum_to_one_and_empty_ranges_to_nothing() -> None:
     counts = counts_of("none", 0, 20_000)
     ranges = [*coarse_ranges(counts.counts.shape[1]), PoisonRange(End(0.9), End(0.8))]
     sums = range_shapes(ranges, counts).sum(axis=2)
-    assert np.allclose(sums[:-1], 1) and not sums[-1].any()
+    assert np.allclose(sums[:-1], 1)
+    assert not sums[-1].any()
 
 
 @pytest.mark.parametrize("ranges", [coarse_ranges(64), fine_ranges(64)])

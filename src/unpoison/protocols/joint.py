@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from unpoison.filters.joint import Interval, Intervals
 from unpoison.plan import Plan
 from unpoison.plan.plan import DAP
 from unpoison.protocols.assembly import Assembly, combined_interval
-from unpoison.protocols.joint_analysis import JointAnalysis
+from unpoison.protocols.joint_analysis import IntervalOf, JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, much_wider
 from unpoison.protocols.worst_case import (
     fewer_explain,
@@ -31,7 +31,6 @@ from unpoison.types import FloatArray
 JOINT = "joint"
 MOST_CATEGORIES = 256
 """The solver's matrices are dense: its time grows with the cube of the number of categories."""
-IntervalOf = Callable[[Intervals, FloatArray], Interval]
 
 
 def estimate_joint(
@@ -117,6 +116,7 @@ def _evidence(analyses: Sequence[JointAnalysis]) -> dict[str, Any]:
         **tiers[0],
         **{name: min(1.0, len(tiers) * min(tier[name] for tier in tiers)) for name in p_values},
         "fits": all(tier["fits"] for tier in tiers),
+        "client_faults": [fault for tier in tiers for fault in tier["client_faults"]],
         "doubt": any(tier["doubt"] for tier in tiers),
     }
 
@@ -137,7 +137,7 @@ def _interval(
         return None
     if any(analysis.outvoted for analysis in analyses):
         return plan.bounds
-    intervals = [interval_of(part.intervals, part.counts.values) for part in analyses]
+    intervals = [part.interval_of_mean(interval_of) for part in analyses]
     ends = sorted(plan.natural(end) for end in combined_interval(intervals, weights))
     if not all(analysis.choice.fits for analysis in analyses):
         ends = sorted([*ends, *(worst_case.mean_range or plan.bounds)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +14,20 @@ from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.estimate import numbers
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
+from unpoison.filters.client_faults import (
+    DROPOUT,
+    ClientFault,
+    Diagnosis,
+    diagnose,
+    find_dropout,
+    whole_groups_fit,
+)
 from unpoison.filters.joint import (
     Fit,
+    Interval,
     Intervals,
     JointCounts,
     ModelChoice,
-    choose_model,
     constants,
     nobody_p_value,
     outvoted,
@@ -32,7 +40,9 @@ from unpoison.protocols.scheme_analysis import picture_of
 from unpoison.protocols.unfiltered import unfiltered_answer
 from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
+from unpoison.types import FloatArray
 
+IntervalOf = Callable[[Intervals, FloatArray], Interval]
 FAR_SIDE = 0.9
 """The share of the poison that must be on one side of the middle to call it that side."""
 
@@ -54,9 +64,14 @@ class JointAnalysis:
     options: FilterOptions = field(default_factory=FilterOptions)
 
     @cached_property
+    def clients(self) -> Diagnosis:
+        """Whether clients are broken in a way that their reports show."""
+        return diagnose(self.summary, list(self.groups))
+
+    @cached_property
     def choice(self) -> ModelChoice:
         """The model that the data choose, and the others that they cannot rule out."""
-        return choose_model(JointCounts.of(self.summary, list(self.groups)))
+        return self.clients.choice
 
     @property
     def counts(self) -> JointCounts:
@@ -86,7 +101,20 @@ class JointAnalysis:
     @cached_property
     def intervals(self) -> Intervals:
         """95 % intervals over all models that the data cannot rule out."""
-        return Intervals(self.choice)
+        if not any(fault.kind == DROPOUT for fault in self.client_faults):
+            return Intervals(self.choice)
+        # Those who stopped are missing in the groups that are short, and not in the others.
+        others = (*self.choice.others, whole_groups_fit(self.counts, self.fit.model))
+        return Intervals(replace(self.choice, others=others))
+
+    def interval_of_mean(self, interval_of: IntervalOf) -> Interval:
+        """The interval of the mean, over attacks and faults of clients where either may be true."""
+        low, high = interval_of(self.intervals, self.counts.values)
+        other = self.clients.alternative
+        if other is None:
+            return low, high
+        other_low, other_high = interval_of(Intervals(other), other.counts.values)
+        return min(low, other_low), max(high, other_high)
 
     @property
     def honest_users(self) -> float:
@@ -101,18 +129,49 @@ class JointAnalysis:
         groups' plain averages agree. The latter sees what is spread over many buckets; it has a
         small part of the level, so that either one alone could be relied on (Bonferroni).
         """
+        if self.clients.instead_of_attack:
+            return self.choice.nobody.p_value
         fitting = nobody_p_value(self.counts, self.choice.nobody)
+        if self.clients.faults:
+            # Plain averages take all clients for healthy.
+            return fitting
         agreement = unfiltered_answer(self.summary, [list(self.counts.groups)]).p_value
         return with_agreement(fitting, agreement)
 
     @cached_property
     def group_sizes_p_value(self) -> float:
         """The p-value of the hypothesis that users report alike in all groups."""
-        groups = list(self.groups)
-        plan_shares = [self.summary.plan.all_groups[group].share for group in groups]
+        return group_sizes_p_value(self.summary.users[list(self.groups)], self._expected_users)
+
+    @property
+    def _expected_users(self) -> FloatArray:
+        """What the users of each group who report should be in proportion to."""
         enrolled = self.options.enrolled
-        expected = plan_shares if enrolled is None else [enrolled[group] for group in groups]
-        return group_sizes_p_value(self.summary.users[groups], np.array(expected, dtype=float))
+        shares = [part.share for part in self.summary.plan.all_groups]
+        expected = np.array(shares if enrolled is None else enrolled, dtype=float)
+        # Of broken clients, a collector refuses what is outside of the group's domain.
+        expected[list(self.counts.groups)] *= self.clients.accepted_shares()
+        return expected[list(self.groups)]
+
+    @cached_property
+    def client_faults(self) -> tuple[ClientFault, ...]:
+        """The faults of clients that reports show, and that of users who stop midway."""
+        honest, expected = self._honest_users, self._expected_users
+        # Groups that attackers alone make larger are no sign of users who stop in the others.
+        honest_alike = group_sizes_p_value(honest, expected) > constants.LEAST_FIT_P_VALUE
+        if honest_alike or not self.selective:
+            return self.clients.faults
+        groups = list(self.groups)
+        repeats = np.array([self.summary.plan.all_groups[group].reports for group in groups])
+        dropout = find_dropout(tuple(groups), honest, expected, repeats)
+        return self.clients.faults if dropout is None else (*self.clients.faults, dropout)
+
+    @property
+    def _honest_users(self) -> FloatArray:
+        """The users of each of the tier's groups, without the attackers that were found."""
+        users = self.summary.users.astype(np.float64)
+        users[list(self.counts.groups)] *= 1 - self.fit.attacker_shares
+        return users[list(self.groups)]
 
     @property
     def selective(self) -> bool:
@@ -128,7 +187,8 @@ class JointAnalysis:
     @property
     def doubtful(self) -> bool:
         """Whether the answer may be off by more than its interval says."""
-        return self.choice.doubtful or self.suspicious or self.selective
+        unclear = self.choice.doubtful or self.clients.doubtful
+        return unclear or self.suspicious or self.selective
 
     def possible(self, attackers: float) -> list[PossibleRange]:
         """The honest means, or frequencies of each category, with at most that many attackers."""
@@ -276,6 +336,7 @@ class JointAnalysis:
             "fits": self.choice.fits,
             "other_models": list(self.choice.other_kinds),
             "group_sizes_p_value": self.group_sizes_p_value,
+            "client_faults": [fault.named() for fault in self.client_faults],
             "doubt": self.doubtful,
             "duality_gap": self.fit.duality_gap,
             "steps": self.fit.steps,

@@ -13,6 +13,7 @@ from unpoison.estimate.wording import (
     list_names,
     unresolved_quantiles,
 )
+from unpoison.filters.client_faults import DROPOUT
 from unpoison.filters.joint import Interval
 from unpoison.plan import Plan
 from unpoison.protocols.assembly import Assembly
@@ -54,6 +55,7 @@ class JointVerdict:
 
     def __str__(self) -> str:
         parts = [
+            *self._client_faults(),
             self._found(),
             self._doubt(),
             self._others(),
@@ -62,6 +64,14 @@ class JointVerdict:
             self._worst(),
         ]
         return " ".join(part for part in parts if part)
+
+    def _client_faults(self) -> Iterator[str]:
+        """The sentences about broken clients, each once."""
+        faults = [fault for tier in self.tiers for fault in tier.client_faults]
+        sentences = (sentence for fault in faults for sentence in (fault.sentence, fault.doubt))
+        yield from dict.fromkeys(sentences)
+        if any(tier.clients.fault_possible for tier in self.tiers):
+            yield "Broken clients would explain the reports as well; the interval allows for them."
 
     @property
     def _plan(self) -> Plan:
@@ -188,7 +198,8 @@ class JointVerdict:
             )
 
     def _selective(self) -> Iterator[str]:
-        if any(tier.selective for tier in self.tiers):
+        stopped = any(fault.kind == DROPOUT for tier in self.tiers for fault in tier.client_faults)
+        if any(tier.selective for tier in self.tiers) and not stopped:
             yield (
                 "Some groups have more users than their share: attackers report in these alone, or "
                 "users of the others stopped reporting. If honest users did, and it depends on "

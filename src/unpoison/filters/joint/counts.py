@@ -57,14 +57,25 @@ class JointCounts:
     """How many entries of x, from the first, are buckets; all others are single values."""
 
     @classmethod
-    def of(cls, summary: Summary, groups: Sequence[int]) -> JointCounts:
-        """Those of the groups that have enough reports."""
+    def of(
+        cls,
+        summary: Summary,
+        groups: Sequence[int],
+        mechanisms: Sequence[Mechanism] | None = None,
+        most_buckets: int | None = None,
+    ) -> JointCounts:
+        """Those of the groups that have enough reports.
+
+        `mechanisms` are all groups' of the plan, or others that reports may have been made by.
+        """
         present = tuple(group for group in groups if summary.reports[group] >= MIN_REPORTS)
         if not present:
             raise NotEnoughData(f"a group needs at least {MIN_REPORTS} reports; none has them")
         fewest_reports = int(summary.reports[list(present)].min())
-        mechanisms = [summary.plan.group_mechanisms[group] for group in present]
-        buckets = tuple(_buckets(mechanism, fewest_reports) for mechanism in mechanisms)
+        all_mechanisms = summary.plan.group_mechanisms if mechanisms is None else mechanisms
+        buckets = tuple(
+            _buckets(all_mechanisms[group], fewest_reports, most_buckets) for group in present
+        )
         counts = cls(
             groups=present,
             buckets=buckets,
@@ -233,10 +244,10 @@ def _honest_reports(
     return counts
 
 
-def _buckets(mechanism: Mechanism, fewest_reports: int) -> Buckets:
+def _buckets(mechanism: Mechanism, fewest_reports: int, most_buckets: int | None) -> Buckets:
     """√N buckets of the smallest group's N, within limits; as many inputs as outputs."""
     if mechanism.categorical:
         return Buckets(mechanism, mechanism.cells, mechanism.cells)
     number = max(math.isqrt(fewest_reports), constants.FEWEST_BUCKETS)
-    number = min(number, constants.MOST_BUCKETS, mechanism.cells)
+    number = min(number, most_buckets or constants.MOST_BUCKETS, mechanism.cells)
     return Buckets(mechanism, number, number)

@@ -6,6 +6,7 @@ problem of non-negative least squares, whose solution has few values.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,9 @@ class MixtureStep:
         return self._mixture(counts, solution)
 
     def _mixture(self, counts: JointCounts, solution: FloatArray) -> Mixture:
+        if not solution.any():
+            # The poison is more than was observed almost everywhere: no honest users explain it.
+            return Mixture(solution, self.poison, math.inf)
         # Fractions of reports sum to 1 in each group, and so x nearly does by itself.
         honest: FloatArray = solution / solution.sum()
         expected = (self.transitions @ honest).reshape(self.poison.shape) + self.poison

@@ -94,7 +94,7 @@ class Intervals:
         """Factor on standard errors where no model fits: √(deviance/degrees of freedom)."""
         best = self.choice.best
         if self.choice.fits:
-            return 1.0
+            return self.choice.error_factor
         return math.sqrt(max(best.deviance / max(best.degrees_of_freedom, 1.0), 1.0))
 
 

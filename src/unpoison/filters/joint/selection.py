@@ -57,6 +57,8 @@ class ModelChoice:
     nobody: Fit
     even: Fit
     others: tuple[Fit, ...]
+    error_factor: float = 1.0
+    """Factor on standard errors if reports of one user are alike, as some broken clients' are."""
 
     @property
     def attacker_share(self) -> float:

@@ -2,6 +2,7 @@
 
 from unpoison.registry import load_modules
 from unpoison.simulation.faults.base import BrokenClients, Fault, faults, parse_fault
+from unpoison.simulation.faults.clipped_reports import ClippedReports
 from unpoison.simulation.faults.clipping import Clipping
 from unpoison.simulation.faults.dropout import Dropout
 from unpoison.simulation.faults.legacy import Legacy
@@ -9,6 +10,7 @@ from unpoison.simulation.faults.rounding import Rounding
 
 __all__ = [
     "BrokenClients",
+    "ClippedReports",
     "Clipping",
     "Dropout",
     "Fault",

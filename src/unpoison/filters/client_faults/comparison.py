@@ -1,0 +1,338 @@
+"""Models of broken clients, fitted and compared with models of the poison by the same score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import minimize_scalar, nnls
+from scipy.special import chdtrc
+from scipy.stats import chi2
+
+from unpoison.filters.client_faults import constants
+from unpoison.filters.client_faults.broken_mechanism import BrokenMechanism, Users
+from unpoison.filters.client_faults.hypotheses import Hypothesis
+from unpoison.filters.client_faults.user_scatter import UserScatter
+from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
+from unpoison.filters.joint.constants import INTERVAL_LEVEL, LEAST_FIT_P_VALUE, REFINEMENT_LEVEL
+from unpoison.filters.joint.point_values import with_point_values
+from unpoison.mechanisms import Mechanism
+from unpoison.system.blas import single_threaded
+from unpoison.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenFit:
+    """The most likely share of clients with one fault, if nobody attacks.
+
+    `hypotheses` is how many faults were tried, each as likely as another.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import other_budgets
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(20_000), rng=rng, fault="legacy", faulty_fraction=0.5)
+    >>> counts = JointCounts.of(run.summary, range(3))
+    >>> broken = fit_broken(counts, other_budgets(plan, {1: 1.0, 2: 1.0}), 10)
+    >>> bool(abs(broken.share - 0.5) < 0.05), broken.explains
+    (True, True)
+    """
+
+    hypothesis: Hypothesis
+    share: float
+    fit: Fit
+    counts: JointCounts
+    hypotheses: int
+    scatter: UserScatter
+    users: Users
+
+    @cached_property
+    def fit_to_users(self) -> Fit:
+        """The fit, with the deviance in units of what users' reports scatter."""
+        degrees = self.scatter.scaled_degrees(self.fit.degrees_of_freedom - 1)
+        deviance = self.fit.deviance / self.scatter.scale
+        return replace(self.fit, deviance=deviance, degrees_of_freedom=degrees)
+
+    @property
+    def explains(self) -> bool:
+        """Whether the goodness-of-fit test accepts it, and counts scatter as much as they should.
+
+        Users who tell one value many times make counts scatter; if they do not, it is another
+        fault.
+        """
+        p_value = self.fit_to_users.p_value
+        too_even = self.scatter.factor > constants.MOST_SCATTER and 1 - p_value < LEAST_FIT_P_VALUE
+        return p_value > LEAST_FIT_P_VALUE and not too_even
+
+    def with_share(self, share: float) -> JointCounts:
+        """The counts, if another share of the clients were broken; of a refined fit."""
+        parts = [
+            BrokenMechanism(part.healthy, part.client, share, part.users)
+            if isinstance(part, BrokenMechanism) and group in self.hypothesis.clients
+            else part
+            for part, group in zip(
+                (buckets.mechanism for buckets in self.counts.buckets),
+                self.counts.groups,
+                strict=True,
+            )
+        ]
+        matrices = [_transition(self.counts, part, index) for index, part in enumerate(parts)]
+        return replace(self.counts, transitions=np.stack(matrices))
+
+    def mechanism(self, healthy: Mechanism, group: int) -> BrokenMechanism:
+        """The mechanism of a group that has such clients."""
+        client = self.hypothesis.clients[group]
+        return BrokenMechanism(healthy, client, self.share, self.users)
+
+    @property
+    def score(self) -> float:
+        """As that of models of the poison: the deviance, and the price of the share and fault."""
+        return self.fit.deviance + self.counts.bic_penalty + 2 * math.log(self.hypotheses)
+
+    def is_significant(self, nobody: Fit) -> bool:
+        """Whether it explains the counts better than healthy clients, beyond chance."""
+        gain = max(nobody.deviance - self.fit.deviance, 0.0)
+        return bool(chdtrc(1, gain) * self.hypotheses < constants.FALSE_ALARMS)
+
+
+@single_threaded
+def best_broken_fit(
+    counts: JointCounts, hypotheses: Sequence[Hypothesis], most: float = math.inf
+) -> BrokenFit | None:
+    """The fault that explains the counts with the least deviance.
+
+    Faults are ranked first as if broken clients had values of their own, which takes one step.
+    Those whose deviance is above `most` even so are not fitted.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import Hypotheses
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(20_000), rng=rng, fault="legacy", faulty_fraction=0.5)
+    >>> counts = JointCounts.of(run.summary, range(3))
+    >>> best_broken_fit(counts, Hypotheses(run.summary, (0, 1, 2)).all).hypothesis.detail
+    {'epsilon': [1.0, 1.0]}
+    """
+    possible = _possible(counts, hypotheses)
+    transitions = [BrokenTransitions.of(counts, hypothesis).matrices for hypothesis in possible]
+    bounds = np.array([least_deviance(counts, matrices) for matrices in transitions])
+    first = [rank for rank in np.argsort(bounds) if bounds[rank] < most]
+    fits = [
+        fit_broken(counts, possible[rank], len(hypotheses))
+        for rank in first[: constants.MOST_FITTED]
+    ]
+    return min(fits, key=lambda broken: (not broken.explains, broken.score)) if fits else None
+
+
+def _possible(counts: JointCounts, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Without faults of one group alone, where healthy clients do not explain the others."""
+    explained = {
+        group: _others_explained(counts, index) for index, group in enumerate(counts.groups)
+    }
+    return [
+        hypothesis
+        for hypothesis in hypotheses
+        if len(hypothesis.clients) > 1 or explained[next(iter(hypothesis.clients))]
+    ]
+
+
+def _others_explained(counts: JointCounts, left_out: int) -> bool:
+    others = [index for index in range(len(counts.groups)) if index != left_out]
+    if not others:
+        return True
+    rest = replace(counts, counts=counts.counts[others], transitions=counts.transitions[others])
+    parameters = rest.counts.size - len(others)
+    return bool(chdtrc(parameters, least_deviance(rest, rest.transitions)) > LEAST_FIT_P_VALUE)
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenTransitions:
+    """Transitions if all clients that can have a fault have it, and what is accepted of them.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import other_budgets
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(2000, 0.3), rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, [0, 1])
+    >>> broken = BrokenTransitions.of(counts, other_budgets(plan, {1: 1.0}))
+    >>> broken.shares(0.25).tolist(), broken.mixed(counts, 0.0) is counts
+    ([0.0, 0.25], False)
+    """
+
+    matrices: FloatArray
+    """By group, bucket and input, as `JointCounts.transitions`."""
+    acceptance: FloatArray
+    """The share of reports of broken clients that is accepted; 0 where no client can be broken."""
+
+    @classmethod
+    def of(
+        cls, counts: JointCounts, hypothesis: Hypothesis, users: Users | None = None
+    ) -> BrokenTransitions:
+        """Those of a hypothesis, near the values that users are thought to have."""
+        matrices, acceptance = counts.transitions.copy(), np.zeros(len(counts.groups))
+        for index, group in enumerate(counts.groups):
+            if group in hypothesis.clients:
+                healthy, client = counts.buckets[index].mechanism, hypothesis.clients[group]
+                broken = BrokenMechanism(healthy, client, 1.0, users)
+                matrices[index] = _transition(counts, broken, index)
+                acceptance[index] = broken.acceptance
+        return cls(matrices, acceptance)
+
+    def shares(self, share: float) -> FloatArray:
+        """The share of broken clients' reports in each group, if that share of clients is."""
+        accepted = share * self.acceptance
+        held: FloatArray = np.where(self.acceptance > 0, accepted / (1 - share + accepted), 0.0)
+        return held
+
+    def mixed(self, counts: JointCounts, share: float) -> JointCounts:
+        """The counts, with transitions of that share of broken clients."""
+        shares = self.shares(share)[:, None, None]
+        transitions = (1 - shares) * counts.transitions + shares * self.matrices
+        return replace(counts, transitions=transitions)
+
+
+def _transition(counts: JointCounts, mechanism: Mechanism, index: int) -> FloatArray:
+    """From the buckets, then from the single values of x."""
+    buckets = counts.buckets[index]
+    of_buckets = mechanism.transition(buckets.input_edges, buckets.output_edges).dense()
+    if mechanism.categorical:
+        return of_buckets
+    values = counts.values[counts.bucket_inputs :]
+    of_values = mechanism.cell_probabilities(values, buckets.output_edges).T
+    return np.concatenate([of_buckets[:, : counts.bucket_inputs], of_values], axis=1)
+
+
+def least_deviance(counts: JointCounts, broken: FloatArray) -> float:
+    """The deviance of the best mixture of healthy and broken clients with values of their own.
+
+    By one problem of least squares, with the variances of the observed counts.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1), np.random.default_rng(1)
+    >>> counts = JointCounts.of(simulate(plan, rng.random(20_000), rng=rng).summary, [0, 1])
+    >>> least_deviance(counts, counts.transitions) < 150
+    True
+    """
+    both = np.concatenate([counts.transitions, broken], axis=2)
+    matrix = both.reshape(-1, both.shape[2])
+    weights = (1 / counts.noise).ravel()
+    basis, triangle = np.linalg.qr(weights[:, None] * matrix)
+    solution = nnls(triangle, basis.T @ (weights * counts.observed.ravel()))[0]
+    expected = (matrix @ (solution / solution.sum())).reshape(counts.counts.shape)
+    with np.errstate(divide="ignore"):
+        return counts.deviance(expected)
+
+
+def fit_broken(counts: JointCounts, hypothesis: Hypothesis, hypotheses: int) -> BrokenFit:
+    """The share with the largest likelihood, and the honest histogram that belongs to it.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import other_budgets
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(20_000), rng=rng, fault="legacy", faulty_fraction=0.2)
+    >>> counts = JointCounts.of(run.summary, range(3))
+    >>> bool(abs(fit_broken(counts, other_budgets(plan, {2: 1.0}), 10).share - 0.2) < 0.05)
+    True
+    """
+    broken = BrokenTransitions.of(counts, hypothesis)
+    share, best = _most_likely_share(counts, broken)
+    users = Users(counts.values, best.honest)
+    if hypothesis.is_refused(counts):
+        for _ in range(constants.ACCEPTANCE_ROUNDS):
+            broken = BrokenTransitions.of(counts, hypothesis, users)
+            share, best = _most_likely_share(counts, broken)
+            users = Users(counts.values, best.honest)
+    scatter = UserScatter.of(counts, best, broken.matrices, broken.shares(share))
+    return BrokenFit(hypothesis, share, best, counts, hypotheses, scatter, users)
+
+
+def _most_likely_share(counts: JointCounts, broken: BrokenTransitions) -> tuple[float, Fit]:
+    """The share of broken clients, and the fit of the honest histogram with it."""
+    nobody = PoisonModel.nobody(*counts.counts.shape)
+
+    def fit_with(share: float) -> Fit:
+        return fit(broken.mixed(counts, share), nobody)
+
+    inner = minimize_scalar(
+        lambda share: fit_with(share).deviance,
+        bounds=(0.0, constants.MOST_BROKEN),
+        method="bounded",
+        options={"xatol": constants.SHARE_ACCURACY},
+    )
+    # The search stops short of its ends.
+    candidates = [(share, fit_with(share)) for share in (float(inner.x), constants.MOST_BROKEN)]
+    return min(candidates, key=lambda candidate: candidate[1].deviance)
+
+
+def refined(broken: BrokenFit) -> BrokenFit:
+    """The same fault as mechanisms of its own, with values that many users share if it needs them.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import other_budgets
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(20_000), rng=rng, fault="legacy", faulty_fraction=0.5)
+    >>> counts = JointCounts.of(run.summary, range(3))
+    >>> broken = refined(fit_broken(counts, other_budgets(plan, {1: 1.0, 2: 1.0}), 10))
+    >>> type(broken.counts.buckets[1].mechanism).__name__, broken.explains
+    ('BrokenMechanism', True)
+    """
+    counts, honest = honest_fit(_with_mechanisms(broken))
+    return replace(broken, fit=honest, counts=counts)
+
+
+def honest_fit(counts: JointCounts) -> tuple[JointCounts, Fit]:
+    """The fit if nobody attacks, with counts that have values added if the fit needs them.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan, values = Plan.new(epsilon=4.0, low=0, high=1), np.full(200_000, 0.37)
+    >>> run = simulate(plan, values, rng=np.random.default_rng(1))
+    >>> counts = JointCounts.of(run.summary, range(7))
+    >>> honest_fit(counts)[0].inputs > counts.inputs
+    True
+    """
+    nobody = PoisonModel.nobody(*counts.counts.shape)
+    honest = fit(counts, nobody)
+    if honest.p_value < REFINEMENT_LEVEL:
+        counts = with_point_values(counts, [nobody])
+        honest = fit(counts, nobody)
+    return counts, honest
+
+
+def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
+    """The same with the ends of the 95 % interval of the share of broken clients.
+
+    >>> from unpoison import Plan, simulate
+    >>> from unpoison.filters.client_faults.hypotheses import other_budgets
+    >>> plan, rng = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1), np.random.default_rng(1)
+    >>> run = simulate(plan, rng.random(20_000), rng=rng, fault="legacy", faulty_fraction=0.5)
+    >>> counts = JointCounts.of(run.summary, range(3))
+    >>> broken = refined(fit_broken(counts, other_budgets(plan, {1: 1.0, 2: 1.0}), 10))
+    >>> len(neighbouring_fits(broken))
+    2
+    """
+
+    def at(share: float) -> Fit:
+        counts = broken.with_share(share)
+        return fit(counts, PoisonModel.nobody(*counts.counts.shape))
+
+    # By a parabola through the deviance, which is flat at the most likely share.
+    near = constants.SHARE_STEP if broken.share < 1 / 2 else -constants.SHARE_STEP
+    rise = max(at(broken.share + near).deviance - broken.fit.deviance, 0.0) / broken.scatter.scale
+    reach = abs(near) * math.sqrt(float(chi2.isf(INTERVAL_LEVEL, 1)) / max(rise, 1.0))
+    low, high = broken.share - reach, broken.share + reach
+    return at(max(low, 0.0)), at(min(high, constants.MOST_BROKEN))
+
+
+def _with_mechanisms(broken: BrokenFit) -> JointCounts:
+    """The counts with buckets whose mechanisms are those of both kinds of clients."""
+    counts, clients = broken.counts, broken.hypothesis.clients
+    buckets = tuple(
+        replace(part, mechanism=broken.mechanism(part.mechanism, group))
+        if group in clients
+        else part
+        for part, group in zip(counts.buckets, counts.groups, strict=True)
+    )
+    mixed = replace(counts, buckets=buckets)
+    matrices = [_transition(counts, part.mechanism, index) for index, part in enumerate(buckets)]
+    return replace(mixed, transitions=np.stack(matrices))
