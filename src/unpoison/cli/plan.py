@@ -70,7 +70,8 @@ def plan(
     trials: Annotated[
         int | None,
         whole_number_option(
-            "With --users: collections of each kind that a plan is tried on.", default="1"
+            "With --users: how often each simulation is repeated, for figures that are more exact.",
+            default="1",
         ),
     ] = None,
     seed: Seed = None,

@@ -26,6 +26,7 @@ MEASURES = {
     "located": "found exactly",
     "variance_left": "variance of x̂, left",
     "variance_right": "variance of x̂, right",
+    "prediction_ratio": "predicted / measured",
 }
 """What a panel may show, each averaged over trials."""
 SIGNIFICANT = 0.05

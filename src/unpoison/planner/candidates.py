@@ -13,11 +13,13 @@ from unpoison.mechanisms.base import MIN_EPSILON
 from unpoison.mechanisms.exact import decimal_at_most, exact
 from unpoison.plan import Plan
 from unpoison.plan.budgets import Group, dap_groups
-from unpoison.plan.form import DEFAULT_MIN_EPSILON
 from unpoison.types import FloatArray
 
-MOST_BUDGETS = 5
-"""Values of ε0 that are tried at most: each is simulated with every design of shares."""
+MOST_BUDGETS = 4
+"""Values of ε0 that are tried at most: one plan of each is simulated."""
+SMALLEST_PART = 1 / 16
+"""ε0 over ε that is tried at least, unless a smaller one is asked for: smaller budgets than that
+hardly lower an error, and cost reports."""
 
 
 def _equal(groups: tuple[Group, ...]) -> FloatArray:
@@ -71,7 +73,8 @@ def candidates(
     """Plans with ε0 of ε/2, ε/4, … down to `min_epsilon`, each with several designs of shares.
 
     `equal users` is the paper's. `half first` has half of all users in the group of ε, and `equal
-    reports` gives every group as many reports as the others. At most five ε0 are tried. Other keys
+    reports` gives every group as many reports as the others. Without it
+    the smallest is ε/16. At most four ε0 are tried. Other keys
     are those of a plan.
 
     >>> plans = candidates(1.0, 0.25, low=0, high=1)
@@ -97,7 +100,7 @@ def candidates(
 def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
     """ε/2, ε/4, …; where there are many, some of them, with the first and the last."""
     Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)  # Refuses a bad ε.
-    lowest = min(DEFAULT_MIN_EPSILON, epsilon / 4) if min_epsilon is None else min_epsilon
+    lowest = SMALLEST_PART * epsilon if min_epsilon is None else min_epsilon
     lowest = max(lowest, MIN_EPSILON)
     halves: list[float] = []
     exact_epsilon = exact(epsilon)
