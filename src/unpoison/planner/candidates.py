@@ -68,7 +68,7 @@ class Candidate:
 
 
 def candidates(
-    epsilon: float = 1.0, min_epsilon: float | None = None, **keys: Any
+    epsilon: float = 1.0, min_epsilon: float | str | None = None, **keys: Any
 ) -> list[Candidate]:
     """Plans with ε0 of ε/2, ε/4, … down to `min_epsilon`, each with several designs of shares.
 
@@ -88,7 +88,7 @@ def candidates(
         for smallest in _smallest_budgets(epsilon, min_epsilon)
     ]
     designed = [
-        Candidate(design, _shared_out(plan, weights(plan.groups)))
+        Candidate(design, shared_out(plan, weights(plan.groups)))
         for plan in equal_plans
         for design, weights in DESIGNS.items()
     ]
@@ -97,11 +97,10 @@ def candidates(
     return list(by_plan.values())[::-1]
 
 
-def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
+def _smallest_budgets(epsilon: float, min_epsilon: float | str | None) -> list[float]:
     """ε/2, ε/4, …; where there are many, some of them, with the first and the last."""
     Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)  # Refuses a bad ε.
-    lowest = SMALLEST_PART * epsilon if min_epsilon is None else min_epsilon
-    lowest = max(lowest, MIN_EPSILON)
+    lowest = max(_lowest(epsilon, min_epsilon), MIN_EPSILON)
     halves: list[float] = []
     exact_epsilon = exact(epsilon)
     while (half := decimal_at_most(exact_epsilon / 2 ** (len(halves) + 1))) >= lowest:
@@ -113,8 +112,22 @@ def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
     return [halves[int(index)] for index in indices]
 
 
-def _shared_out(plan: Plan, weights: FloatArray) -> Plan:
-    """The plan with its users shared out among groups by weight."""
+def _lowest(epsilon: float, min_epsilon: float | str | None) -> float:
+    """The smallest ε0 to try: as given, the paper's by its name, or a part of ε."""
+    if min_epsilon is None:
+        return SMALLEST_PART * epsilon
+    if isinstance(min_epsilon, str):
+        return Plan.new(epsilon=epsilon, min_epsilon=min_epsilon, low=0, high=1).min_epsilon
+    return min_epsilon
+
+
+def shared_out(plan: Plan, weights: FloatArray) -> Plan:
+    """The plan with its users shared out among groups by weight.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> [group.share for group in shared_out(plan, np.array([3.0, 1.0])).groups]
+    [0.75, 0.25]
+    """
     shares = weights / weights.sum()
     pairs = zip(dap_groups(plan.epsilon, plan.min_epsilon), shares.tolist(), strict=True)
     groups = [asdict(replace(group, share=share)) for group, share in pairs]
