@@ -27,6 +27,7 @@ MEASURES = {
     "variance_left": "variance of x̂, left",
     "variance_right": "variance of x̂, right",
     "prediction_ratio": "predicted / measured",
+    "price": "MSE / floor of ungrouped PM",
 }
 """What a panel may show, each averaged over trials."""
 SIGNIFICANT = 0.05
