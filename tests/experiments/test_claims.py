@@ -100,10 +100,15 @@ def contrary(cell: Cell, method: str, collection: str) -> Row:
 
 
 ALARMS = "joint-nobody"
-# Claims about single collections are tested in test_unseen.py.
-APART = (ALARMS, "unseen")
+# Claims about single collections are tested in test_unseen.py, those about the planner in
+# test_planner_experiment.py.
+APART = (ALARMS, "unseen", "planner")
+# This one compares designs and has no aim.
+WITHOUT_CLAIMS = ("default-plan",)
 MADE_OF_CELLS = [
-    name for name in experiments if experiments[name]().cells(True) and name not in APART
+    name
+    for name in experiments
+    if experiments[name]().cells(True) and name not in (*APART, *WITHOUT_CLAIMS)
 ]
 
 

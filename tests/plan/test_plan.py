@@ -475,3 +475,17 @@ def test_a_tier_built_by_hand_is_checked_as_well() -> None:
 def test_a_key_named_twice_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="'low' twice"):
         Plan.from_json('{"mechanism": "piecewise", "epsilon": 1, "low": 0, "low": 1, "high": 2}')
+
+
+@pytest.mark.parametrize(("epsilon", "smallest"), [(1.0, 0.0625), (0.05, 0.05)])
+def test_the_papers_setting_has_a_name_that_is_saved_as_a_number(
+    epsilon: float, smallest: float
+) -> None:
+    named = Plan.new(epsilon=epsilon, min_epsilon="paper", low=0, high=1)
+    assert named == Plan.new(epsilon=epsilon, min_epsilon=smallest, low=0, high=1)
+    assert named.to_dict()["min_epsilon"] == smallest
+
+
+def test_other_names_of_settings_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="min_epsilon must be a finite number"):
+        Plan.new(epsilon=1.0, min_epsilon="papers", low=0, high=1)

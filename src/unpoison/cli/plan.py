@@ -69,7 +69,8 @@ def plan(
     trials: Annotated[
         int | None,
         whole_number_option(
-            "With --users: collections of each kind that a plan is tried on.", default="1"
+            "With --users: how often each simulation is repeated, for figures that are more exact.",
+            default="1",
         ),
     ] = None,
     seed: Seed = None,
@@ -178,10 +179,12 @@ def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _tier_keys(epsilon: float, min_epsilon: float | None) -> dict[str, float]:
+def _tier_keys(epsilon: float, min_epsilon: float | str | None) -> dict[str, float | str]:
     """The keys of a tier; its smallest group budget cannot exceed its own."""
     if min_epsilon is None:
         return {"epsilon": epsilon}
+    if isinstance(min_epsilon, str):
+        return {"epsilon": epsilon, "min_epsilon": min_epsilon}
     return {"epsilon": epsilon, "min_epsilon": min(epsilon, min_epsilon)}
 
 

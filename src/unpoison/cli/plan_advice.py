@@ -14,11 +14,13 @@ from unpoison.output.progress import progress
 from unpoison.output.tables import print_table
 from unpoison.plan import Plan
 from unpoison.planner import Comparison, Prediction, Setting, attacks_on, candidates, compare
-from unpoison.planner.prediction import MOST_USERS
 from unpoison.planner.reference import SHAPES
+from unpoison.planner.setting import MOST_USERS
 from unpoison.planner.utility import EVASIVE_SHARE
+from unpoison.system.cores import usable_cores
 
-HEADS = ["ε0", "shares", "reports", "error", "seen", "price", "quiet", "detects", "worst case"]
+HEADS = ["ε0", "shares", "groups", "reports", "error", "±", "quiet", "interval", "worst case"]
+HEADS += ["detects"]
 WIDTH = 100
 """Characters a line of explanation, as in the sources of the documentation."""
 
@@ -26,12 +28,12 @@ WIDTH = 100
 def compare_with_progress(
     keys: dict[str, Any], setting: Setting, target_error: float | None
 ) -> Comparison:
-    """Compare all candidates with these keys of a plan, with a progress bar."""
+    """Compare all candidates with these keys of a plan on all cores, with a progress bar."""
     chosen = {key: value for key, value in keys.items() if value is not None}
     plans = candidates(**chosen)
-    collections = sum(setting.collections(candidate.plan) for candidate in plans)
-    with progress("Comparing plans", collections) as advance:
-        return compare(plans, setting, target_error, advance)
+    # How many collections there will be is not known: trials go on until errors are known.
+    with progress("Comparing plans") as advance:
+        return compare(plans, setting, target_error, advance, usable_cores())
 
 
 def write_outputs(comparison: Comparison, output: Path | None, plot: Path | None) -> None:
@@ -46,7 +48,7 @@ def write_outputs(comparison: Comparison, output: Path | None, plot: Path | None
 
 
 def check_outputs(output: Path | None, plot: Path | None) -> None:
-    """Refuse outputs that cannot be written, before a minute of simulation."""
+    """Refuse outputs that cannot be written, before half a minute of simulation."""
     from unpoison.output.figure import FORMATS
     from unpoison.system.paths import check_output
 
@@ -56,18 +58,16 @@ def check_outputs(output: Path | None, plot: Path | None) -> None:
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print the table, what its columns mean, and why one line is recommended."""
+    """Print the table, what its columns mean, and what the recommended plan promises."""
     setting, chosen = comparison.setting, comparison.recommended
     typer.echo(
         f"Plans for {setting.users:,} users of whom {_percent(setting.tolerate)} may attack "
         f"(* is recommended):"
     )
-    rows = [_row(line, line is chosen) for line in comparison.lines]
-    columns = [index for index, head in enumerate(HEADS) if not _is_redundant(head, comparison)]
-    heads, *cells = [[row[index] for index in columns] for row in [HEADS, *rows]]
-    print_table(heads, cells)
+    print_table(HEADS, [_row(line, line is chosen) for line in comparison.lines])
     typer.echo("\n" + _column_meanings(comparison))
-    typer.echo("\n" + _wrapped(_recommendation(comparison)) + "\n")
+    typer.echo("\n" + _wrapped(_recommendation(comparison)))
+    typer.echo("\n" + _wrapped(_promise(comparison)) + "\n")
     for text in _utilities(comparison):
         typer.echo(_wrapped(text, "  "))
     if comparison.utilities is not None:
@@ -78,60 +78,79 @@ def _row(line: Prediction, chosen: bool) -> list[str]:
     return [
         f"{line.candidate.plan.min_epsilon:g}{' *' if chosen else ''}",
         line.candidate.design,
+        str(len(line.candidate.plan.groups)),
         f"{line.candidate.reports_a_user:.1f}",
-        _figure(line.error),
-        _figure(line.seen_error),
-        f"{line.price:.2f}",
+        f"{_figure(line.error)}{'' if line.complete else ' ?'}",
+        _figure(line.standard_error),
         _figure(line.quiet_error),
-        "nobody" if math.isnan(line.detectable) else _percent(line.detectable),
-        _figure(line.worst_case),
+        _figure(line.interval_width),
+        _range(line.worst_case),
+        _detected(line),
     ]
-
-
-def _is_redundant(head: str, comparison: Comparison) -> bool:
-    """Whether a column repeats another: of categories the expected error is the one seen."""
-    return head == "seen" and comparison.recommended.candidate.plan.categorical
 
 
 def _column_meanings(comparison: Comparison) -> str:
     plan, setting = comparison.recommended.candidate.plan, comparison.setting
-    share, alone = _percent(setting.tolerate), "k-RR" if plan.categorical else "PM"
-    collections = len(SHAPES) * len(attacks_on(plan)) * setting.trials
+    share = _percent(setting.tolerate)
     meanings = [
         "shares: how users are spread over the groups.",
         "reports: how many a user sends, on average.",
-        f"error: {_error_meaning(plan)} in {collections} simulated collections: values like "
-        f"{', '.join(SHAPES)}; {share} of users attack by {', '.join(attacks_on(plan))}.",
-        "seen: what the error was in these few collections.",
-        f"price: error over that of ungrouped {alone} with nobody attacking.",
+        f"error: {_error_meaning(plan)} under the worst attack and shape that were simulated: "
+        f"values like {', '.join(SHAPES)}; {share} of users attack by "
+        f"{', '.join(attacks_on(plan))}. With ? after it, by the second of these attacks only.",
+        "±: standard error of that figure.",
         "quiet: error with nobody attacking.",
+        f"interval: width of the 95 % interval{' (widest)' if plan.categorical else ''} under that "
+        "attack.",
+        f"worst case: what is possible, from the truth on, whatever {share} of users send.",
         "detects: smallest share of attackers that is noticed in 9 of 10 collections.",
-        f"worst case: largest error that {share} of users could cause, whatever they send.",
     ]
-    shown = [text for text in meanings if not _is_redundant(text.partition(":")[0], comparison)]
-    return "\n".join(_wrapped(text, "  ") for text in shown)
+    return "\n".join(_wrapped(text, "  ") for text in meanings)
 
 
 def _error_meaning(plan: Plan) -> str:
     if plan.categorical:
-        return "root mean squared error of a frequency by the joint filter"
-    return (
-        "root mean squared error in the units of the values, by the joint filter's own standard "
-        "errors (unless more than twice of that was seen, or less than a third)"
-    )
+        return "root mean squared error of a frequency"
+    return "root mean squared error in the units of the values"
 
 
 def _recommendation(comparison: Comparison) -> str:
     chosen, target = comparison.recommended, comparison.target_error
-    name = f"Recommended: {chosen.candidate.label}"
+    tried = f"of {comparison.considered} plans, {len(comparison.lines)} of which were simulated"
+    name = f"Recommended: {chosen.candidate.label} ({tried})"
     if target is None:
-        return f"{name}, the fewest reports a user with an error within a tenth of the least."
+        return (
+            f"{name}, the fewest reports a user with an error that is within a tenth of the least, "
+            "or within what is known of it."
+        )
     if comparison.met:
         return f"{name}, the fewest reports a user with an error of at most {target:g}."
     return (
         f"{name}. No plan meets the target {target:g}. This one misses it by "
-        f"{_figure(chosen.worst - target)} ({chosen.worst / target:.3g} times as much). "
+        f"{_figure(chosen.error - target)} ({chosen.error / target:.3g} times as much). "
         f"{_users_needed(comparison.needed_users)}"
+    )
+
+
+def _promise(comparison: Comparison) -> str:
+    """What to expect of the recommended plan, in words."""
+    chosen, share = comparison.recommended, _percent(comparison.setting.tolerate)
+    noticed = (
+        "No share of attackers would be noticed"
+        if math.isnan(chosen.detectable)
+        else f"Attackers are noticed from {_detected(chosen)} on"
+    )
+    below, above = chosen.worst_case
+    alone = "k-RR" if chosen.candidate.plan.categorical else "PM"
+    return (
+        f"Expect an error of {_figure(chosen.error)} ± {_figure(chosen.standard_error)} if "
+        f"{share} of users attack in the worst way that was tried, {chosen.situation.attack} on "
+        f"values like {chosen.situation.shape}, with an interval {_figure(chosen.interval_width)} "
+        f"wide; that is {chosen.price:.3g} times the error of ungrouped {alone} with nobody "
+        f"attacking. Expect {_figure(chosen.quiet_error)} if nobody attacks. Whatever {share} of "
+        f"users send, the truth is in a range {_figure(chosen.worst_case_width)} wide that the "
+        f"estimate states, {_figure(-below)} below to {_figure(above)} above what honest reports "
+        f"would say. {noticed}."
     )
 
 
@@ -165,9 +184,17 @@ def _wrapped(text: str, indent: str = "") -> str:
     return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
+def _range(ends: tuple[float, float]) -> str:
+    return f"{_figure(ends[0])} to +{_figure(ends[1])}"
+
+
+def _detected(line: Prediction) -> str:
+    return "nobody" if math.isnan(line.detectable) else _percent(line.detectable)
+
+
 def _figure(value: float) -> str:
     """Three digits, without an exponent where there need not be one."""
-    return f"{value:.0f}" if 1000 <= value < 10**9 else f"{value:.3g}"
+    return f"{value:.0f}" if 1000 <= abs(value) < 10**9 else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from unpoison.cli.options import number_option, option
+from unpoison.cli.options import number_option, option, parse_number
 
 MechanismName = Annotated[
     str | None,
@@ -19,6 +19,26 @@ MechanismName = Annotated[
 Epsilon = Annotated[
     float | None, number_option("A user's whole budget.", "--epsilon", "-e", default="1")
 ]
+PAPER = "paper"
+"""As the plan has it; its module is not loaded for the sake of a quick --help."""
+
+
+def parse_min_epsilon(text: str) -> Any:
+    """A number or a fraction; or the name of the paper's setting, which the plan understands.
+
+    >>> parse_min_epsilon("1/4"), parse_min_epsilon("paper")
+    (0.25, 'paper')
+    """
+    return text if text == PAPER else parse_number(text)
+
+
 MinEpsilon = Annotated[
-    float | None, number_option("Smallest group budget, ε0 (baseline: ε_α).", default="1/16")
+    # Typer knows no union of types: the parser gives a number or a name.
+    Any,
+    option(
+        "Smallest group budget, ε0 (baseline: ε_α); paper is 1/16.",
+        default="1/16",
+        metavar="NUMBER",
+        parser=parse_min_epsilon,
+    ),
 ]

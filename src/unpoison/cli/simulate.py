@@ -212,7 +212,7 @@ def _load_or_make_plan(
     sample: Sample,
     mechanism: str | None,
     epsilon: float | None,
-    min_epsilon: float | None,
+    min_epsilon: float | str | None,
 ) -> Plan:
     from unpoison.plan import Plan
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,11 @@ import pyarrow.parquet as pq
 
 from unpoison.errors import InvalidFile
 from unpoison.experiments.cell import Cell
-from unpoison.plugins import load_plugins, loaded_plugins
 from unpoison.system.atomic_files import whole_file
 from unpoison.system.cores import usable_cores
+from unpoison.system.processes import process_pool
 
 Advance = Callable[[int], None]
-BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables by which the builds of BLAS are told how many threads to start."""
 
 
 def run_cells(
@@ -58,7 +54,7 @@ def _run(cells: list[Cell], folder: Path, workers: int, advance: Advance) -> Non
         return
     # So that no long cell starts last and keeps one core busy alone.
     longest_first = sorted(cells, key=_work, reverse=True)
-    with _single_threaded(), _pool(workers) as pool:
+    with process_pool(workers) as pool:
         try:
             futures: dict[Future[None], Cell] = {
                 pool.submit(_run_and_save, cell, folder): cell for cell in longest_first
@@ -76,27 +72,6 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for process in active_children():
         process.terminate()
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that know the same plugins as this one."""
-    # Spawned, not forked: a fork copies locks of threads that it does not copy, and may hang.
-    return ProcessPoolExecutor(workers, get_context("spawn"), load_plugins, (loaded_plugins(),))
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Have processes that start meanwhile use one thread each, so that they share the cores."""
-    before = {name: os.environ.get(name) for name in BLAS_THREADS}
-    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _work(cell: Cell) -> float:

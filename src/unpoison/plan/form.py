@@ -11,8 +11,8 @@ from unpoison.errors import InvalidParameter
 from unpoison.plan.budgets import Group, Tier, baseline_groups, dap_groups
 from unpoison.registry import suggest
 
-DEFAULT_MIN_EPSILON = 1 / 16
-"""ε0 of the paper's experiments."""
+PAPER, PAPER_MIN_EPSILON = "paper", 1 / 16
+"""The name of the paper's setting, and ε0 of its experiments."""
 MIN_CELLS = 2
 """One cell would be the same report for everybody."""
 KEYS = (
@@ -115,13 +115,12 @@ def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[G
 
     >>> [group.epsilon for group in groups_of({"min_epsilon": 0.25}, 1.0, "dap")]
     [1.0, 0.5, 0.25]
+    >>> [group.epsilon for group in groups_of({"min_epsilon": "paper"}, 0.125, "dap")]
+    [0.125, 0.0625]
     """
     if "groups" not in keys:
-        smallest = min(DEFAULT_MIN_EPSILON, epsilon)
-        if "min_epsilon" in keys:
-            smallest = number(keys, "min_epsilon")
         make_groups = baseline_groups if protocol == "baseline" else dap_groups
-        return make_groups(epsilon, smallest)
+        return make_groups(epsilon, _smallest_budget(keys, epsilon))
     groups = keys["groups"]
     if not isinstance(groups, list | tuple) or not groups:
         raise InvalidParameter("groups", "must be a list with at least one group", repr(groups))
@@ -131,6 +130,12 @@ def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[G
         rule = f"must be the smallest epsilon of the groups, {smallest:g}"
         raise InvalidParameter("min_epsilon", rule, keys["min_epsilon"])
     return parsed
+
+
+def _smallest_budget(keys: Mapping[str, Any], epsilon: float) -> float:
+    """ε0: as given, the paper's by its name, or the default."""
+    named = keys.get("min_epsilon", PAPER)
+    return min(PAPER_MIN_EPSILON, epsilon) if named == PAPER else number(keys, "min_epsilon")
 
 
 def _group(keys: Mapping[str, Any]) -> Group:

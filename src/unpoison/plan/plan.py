@@ -81,10 +81,10 @@ class Plan:
         cls,
         mechanism: str = "piecewise",
         epsilon: float = 1.0,
-        min_epsilon: float | None = None,
+        min_epsilon: float | str | None = None,
         **keys: Any,
     ) -> Plan:
-        """A plan from the keys of the short form."""
+        """A plan from the keys of the short form; `min_epsilon` may be "paper": 1/16."""
         named = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon, **keys}
         return cls.from_dict({key: value for key, value in named.items() if value is not None})
 

@@ -1,98 +1,35 @@
-"""The recommended plan: the cheapest that meets a target, or that is as good as the best."""
+"""Advice: plans compared in rounds, from figures without noise to many simulated collections."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
-from unpoison.errors import InvalidParameter
+import numpy as np
+
+from unpoison.plan import Plan
 from unpoison.planner.candidates import Candidate
-from unpoison.planner.prediction import MOST_USERS, Advance, Prediction, Setting, predict
-from unpoison.planner.utility import Utilities, utilities
+from unpoison.planner.comparison import Comparison
+from unpoison.planner.detection import detectable_share
+from unpoison.planner.effort import Effort
+from unpoison.planner.expectations import Expectations, best_of_each_budget
+from unpoison.planner.expected import ExpectedCollection
+from unpoison.planner.parallel import RunAll, runner
+from unpoison.planner.prediction import Prediction
+from unpoison.planner.reference import SHAPES, Reference, attacks_on
+from unpoison.planner.setting import MOST_USERS, Setting
+from unpoison.planner.simulated import Draw, PredictedError
+from unpoison.planner.trials import Advance, PlanTrials
 
 MOST_ROUNDS = 4
 """How many numbers of users are tried before giving up."""
-LEAST_GROWTH = 1.1
-"""The factor by which each try has at least more users, so that the search moves on."""
-AS_GOOD = 1.1
-"""Errors within a tenth of the least are as good: predictions are not more exact."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Predictions of several plans, and the recommended one.
-
-    >>> from unpoison.planner.candidates import candidates
-    >>> few, many = candidates(1.0, 0.25, low=0, high=1)[:4:3]
-    >>> lines = [
-    ...     Prediction(few, 0.02, 0.018, 0.01, 2.0, 0.05, 0.3),
-    ...     Prediction(many, 0.01, 0.012, 0.01, 1.0, 0.04, 0.3),
-    ... ]
-    >>> setting = Setting(10_000, tolerate=0.25)
-    >>> Comparison(tuple(lines), setting).recommended.candidate is many
-    True
-    >>> Comparison(tuple(lines), setting, target_error=0.03).recommended.candidate is few
-    True
-    """
-
-    lines: tuple[Prediction, ...]
-    setting: Setting
-    target_error: float | None = None
-    needed_users: int | None = None
-    """How many users would be enough, where no plan meets the target and a number was found."""
-
-    def __post_init__(self) -> None:
-        target = self.target_error
-        if target is not None and not 0 < target < math.inf:
-            raise InvalidParameter("target_error", "must be a positive number", target)
-
-    @property
-    def best(self) -> Prediction:
-        """The plan with the least error."""
-        return min(self.lines, key=lambda line: line.worst)
-
-    @property
-    def met(self) -> bool:
-        """Whether a plan meets the target; True if there is no target."""
-        return self.target_error is None or self.best.worst <= self.target_error
-
-    @property
-    def limit(self) -> float:
-        """The largest error that is good enough: the target, or a little above the least error."""
-        if self.target_error is not None and self.met:
-            return self.target_error
-        return AS_GOOD * self.best.worst
-
-    @property
-    def recommended(self) -> Prediction:
-        """The plan with the fewest reports a user among those that are good enough."""
-        good_enough = [line for line in self.lines if line.worst <= self.limit]
-        return min(good_enough, key=lambda line: (line.candidate.reports_a_user, line.worst))
-
-    @property
-    def utilities(self) -> Utilities | None:
-        """U_max and U_eva of the recommended plan; None for categories."""
-        plan = self.recommended.candidate.plan
-        return None if plan.categorical else utilities(plan, self.setting.tolerate)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields for JSON, with the recommended plan in full."""
-        utilities, recommended = self.utilities, self.recommended
-        return {
-            "users": self.setting.users,
-            "tolerate": self.setting.tolerate,
-            "trials": self.setting.trials,
-            "target_error": self.target_error,
-            "target_met": self.met if self.target_error is not None else None,
-            "needed_users": self.needed_users,
-            "candidates": [line.to_dict() for line in self.lines],
-            "recommended": self.lines.index(recommended),
-            "utility_max": None if utilities is None else utilities.most,
-            "utility_evasive": None if utilities is None else utilities.evasive,
-            "plan": recommended.candidate.plan.to_dict(),
-        }
+LEAST_GROWTH = 1.25
+"""The factor by which each try has at least more users: the search moves on, and what it finds is
+no more exact than that."""
+TRIALS_A_TRY = 4
+"""Collections of each number of users: enough to see whether errors fall as they should."""
 
 
 def compare(
@@ -100,46 +37,143 @@ def compare(
     setting: Setting,
     target_error: float | None = None,
     advance: Advance | None = None,
+    workers: int = 1,
 ) -> Comparison:
-    """Predict all plans; where none meets the target, also find how many users would be enough.
+    """Compare plans in rounds, and say how many users would be enough where none meets the target.
+
+    First all plans by the errors that are attainable and by their worst case, which needs no
+    simulation and leaves one for each ε0. Those are tried on the attack that is hardest to find,
+    the best of them in every situation, and the one to recommend where its error is largest.
+    `advance` is told of every simulated collection. With several `workers`, processes are started.
 
     >>> from unpoison.planner.candidates import candidates
     >>> plans = candidates(1.0, 0.5, mechanism="k-rr", categories=["tea", "milk", "water"])
-    >>> len(compare(plans, Setting(2000, tolerate=0.25)).lines)
-    2
+    >>> comparison = compare(plans, Setting(2000, tolerate=0.25))
+    >>> comparison.considered, comparison.recommended.complete
+    (2, True)
     """
     Comparison((), setting, target_error)  # Refuses a bad target before the long work.
-    lines = tuple(predict(plan, setting, advance) for plan in plans)
-    comparison = Comparison(lines, setting, target_error)
-    if target_error is None or comparison.met:
-        return comparison
-    needed = users_for(comparison.recommended, setting, target_error, advance)
-    return replace(comparison, needed_users=needed)
+    effort = Effort.of(plans, setting)
+    with runner(workers) as run_all:
+        figures = list(run_all(partial(_expectations, setting), plans))
+        # The last have the smallest ε0: with these the attainable errors are least.
+        entrants = best_of_each_budget(figures)[-effort.entrants :]
+        trials = PlanTrials(entrants, setting, run_all, advance or (lambda done: None))
+        trials.screen()
+        for candidate in _finalists(trials, target_error, effort.finalists):
+            trials.complete(candidate, effort.hard_trials)
+        comparison = _refined_comparison(trials, target_error, effort.most_trials)
+        lines = _with_detection(comparison, run_all)
+        comparison = replace(comparison, lines=lines, considered=len(plans))
+        if target_error is None or comparison.met:
+            return comparison
+        needed = users_for(comparison.recommended, setting, target_error, run_all)
+        return replace(comparison, needed_users=needed)
+
+
+def _expectations(setting: Setting, candidate: Candidate) -> Expectations:
+    return Expectations.of(candidate, setting)
+
+
+def _finalists(trials: PlanTrials, target_error: float | None, number: int) -> list[Candidate]:
+    """The plan with the least error so far, and the cheapest that may meet a target or is next."""
+    errors = {
+        figures.candidate: trials.worst(figures.candidate)[1].error
+        for figures in trials.all_expectations
+    }
+    best, *others = sorted(errors, key=lambda candidate: errors[candidate])
+
+    def rank(candidate: Candidate) -> tuple[bool, float]:
+        misses = target_error is None or errors[candidate] > target_error
+        return misses, errors[candidate] if misses else candidate.reports_a_user
+
+    return [best, *sorted(others, key=rank)][:number]
+
+
+def _refined_comparison(
+    trials: PlanTrials, target_error: float | None, most_trials: int
+) -> Comparison:
+    """The comparison once the error of the plan that it recommends is known well enough."""
+    while True:
+        lines = tuple(_prediction(trials, figures) for figures in trials.all_expectations)
+        comparison = Comparison(lines, trials.setting, target_error)
+        recommended = comparison.recommended.candidate
+        if trials.is_refined(recommended, most_trials):
+            return comparison
+        trials.refine(recommended, most_trials)
+
+
+def _prediction(trials: PlanTrials, figures: Expectations) -> Prediction:
+    candidate, users = figures.candidate, trials.setting.users
+    situation, predicted = trials.worst(candidate)
+    floor = Reference(situation.shape, users).unprotected_error(candidate.plan)
+    return Prediction(
+        candidate=candidate,
+        situation=situation,
+        predicted=predicted,
+        complete=trials.is_complete(candidate),
+        quiet_error=figures.quiet_error,
+        price=predicted.error / math.sqrt(floor),
+        detectable=math.nan,
+        interval_width=trials.interval_width(candidate, situation),
+        worst_case=figures.worst_case,
+    )
+
+
+def _with_detection(comparison: Comparison, run_all: RunAll) -> tuple[Prediction, ...]:
+    """The lines with the share of attackers that each detects, in the worst shape."""
+    plans = [line.candidate.plan for line in comparison.lines]
+    shares = run_all(partial(_detectable, comparison.setting.users), plans)
+    return tuple(
+        replace(line, detectable=share)
+        for line, share in zip(comparison.lines, shares, strict=True)
+    )
+
+
+def _detectable(users: int, plan: Plan) -> float:
+    """The share of attackers that is detected among so many users of any shape; NaN if none is."""
+    shares = [detectable_share(plan, Reference(shape, users)) for shape in SHAPES]
+    return float(np.max(shares))
 
 
 def users_for(
-    line: Prediction, setting: Setting, target_error: float, advance: Advance | None = None
+    line: Prediction,
+    setting: Setting,
+    target_error: float,
+    run_all: RunAll = map,
 ) -> int | None:
     """How many users a plan needs to meet a target; None if a thousand million are not enough.
 
-    Errors fall with the root of the number of users at best; so that many are tried first.
+    Errors fall with the root of the number of users at best; so that many are tried first, in the
+    situation where the plan's error is largest.
 
     >>> from unpoison.planner.candidates import candidates
     >>> plans = candidates(1.0, 0.5, mechanism="k-rr", categories=["tea", "milk", "water"])
     >>> setting = Setting(2000, tolerate=0.1)
-    >>> line = predict(plans[0], setting)
-    >>> users_for(line, setting, line.worst / 2) >= 8000
+    >>> line = compare(plans, setting).recommended
+    >>> users_for(line, setting, line.error / 2) >= 8000
     True
     """
-    error, users = line.worst, setting.users
+    error, users = line.error, setting.users
     for _ in range(MOST_ROUNDS):
         users = _rounded(users * max((error / target_error) ** 2, LEAST_GROWTH))
         if users > MOST_USERS:
             return None
-        error = predict(line.candidate, replace(setting, users=users), advance).worst
+        error = _error_with(line, replace(setting, users=users), run_all)
         if error <= target_error:
             return users
     return None
+
+
+def _error_with(line: Prediction, setting: Setting, run_all: RunAll) -> float:
+    """The error of a plan with another number of users, in the situation that was the worst."""
+    plan, situation = line.candidate.plan, line.situation
+    draws = [Draw(plan, situation, setting, number) for number in range(TRIALS_A_TRY)]
+    squared_errors = [outcome.squared_error for outcome in run_all(Draw.run, draws)]
+    expected = ExpectedCollection(plan, Reference(situation.shape, setting.users))
+    attack = attacks_on(plan)[situation.attack]
+    attainable = expected.attainable_error(attack, setting.tolerate)
+    return PredictedError.of(squared_errors, attainable).error
 
 
 def _rounded(users: float) -> int:

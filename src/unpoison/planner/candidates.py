@@ -13,11 +13,13 @@ from unpoison.mechanisms.base import MIN_EPSILON
 from unpoison.mechanisms.exact import decimal_at_most, exact
 from unpoison.plan import Plan
 from unpoison.plan.budgets import Group, dap_groups
-from unpoison.plan.form import DEFAULT_MIN_EPSILON
 from unpoison.types import FloatArray
 
-MOST_BUDGETS = 5
-"""Values of ε0 that are tried at most: each is simulated with every design of shares."""
+MOST_BUDGETS = 4
+"""Values of ε0 that are tried at most: one plan of each is simulated."""
+SMALLEST_PART = 1 / 16
+"""ε0 over ε that is tried at least, unless a smaller one is asked for: smaller budgets than that
+hardly lower an error, and cost reports."""
 
 
 def _equal(groups: tuple[Group, ...]) -> FloatArray:
@@ -66,12 +68,13 @@ class Candidate:
 
 
 def candidates(
-    epsilon: float = 1.0, min_epsilon: float | None = None, **keys: Any
+    epsilon: float = 1.0, min_epsilon: float | str | None = None, **keys: Any
 ) -> list[Candidate]:
     """Plans with ε0 of ε/2, ε/4, … down to `min_epsilon`, each with several designs of shares.
 
     `equal users` is the paper's. `half first` has half of all users in the group of ε, and `equal
-    reports` gives every group as many reports as the others. At most five ε0 are tried. Other keys
+    reports` gives every group as many reports as the others. Without it
+    the smallest is ε/16. At most four ε0 are tried. Other keys
     are those of a plan.
 
     >>> plans = candidates(1.0, 0.25, low=0, high=1)
@@ -85,7 +88,7 @@ def candidates(
         for smallest in _smallest_budgets(epsilon, min_epsilon)
     ]
     designed = [
-        Candidate(design, _shared_out(plan, weights(plan.groups)))
+        Candidate(design, shared_out(plan, weights(plan.groups)))
         for plan in equal_plans
         for design, weights in DESIGNS.items()
     ]
@@ -94,11 +97,10 @@ def candidates(
     return list(by_plan.values())[::-1]
 
 
-def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
+def _smallest_budgets(epsilon: float, min_epsilon: float | str | None) -> list[float]:
     """ε/2, ε/4, …; where there are many, some of them, with the first and the last."""
     Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=0, high=1)  # Refuses a bad ε.
-    lowest = min(DEFAULT_MIN_EPSILON, epsilon / 4) if min_epsilon is None else min_epsilon
-    lowest = max(lowest, MIN_EPSILON)
+    lowest = max(_lowest(epsilon, min_epsilon), MIN_EPSILON)
     halves: list[float] = []
     exact_epsilon = exact(epsilon)
     while (half := decimal_at_most(exact_epsilon / 2 ** (len(halves) + 1))) >= lowest:
@@ -110,8 +112,22 @@ def _smallest_budgets(epsilon: float, min_epsilon: float | None) -> list[float]:
     return [halves[int(index)] for index in indices]
 
 
-def _shared_out(plan: Plan, weights: FloatArray) -> Plan:
-    """The plan with its users shared out among groups by weight."""
+def _lowest(epsilon: float, min_epsilon: float | str | None) -> float:
+    """The smallest ε0 to try: as given, the paper's by its name, or a part of ε."""
+    if min_epsilon is None:
+        return SMALLEST_PART * epsilon
+    if isinstance(min_epsilon, str):
+        return Plan.new(epsilon=epsilon, min_epsilon=min_epsilon, low=0, high=1).min_epsilon
+    return min_epsilon
+
+
+def shared_out(plan: Plan, weights: FloatArray) -> Plan:
+    """The plan with its users shared out among groups by weight.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> [group.share for group in shared_out(plan, np.array([3.0, 1.0])).groups]
+    [0.75, 0.25]
+    """
     shares = weights / weights.sum()
     pairs = zip(dap_groups(plan.epsilon, plan.min_epsilon), shares.tolist(), strict=True)
     groups = [asdict(replace(group, share=share)) for group, share in pairs]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
-import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from unpoison.attacks import parse_attack
-from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
+from unpoison.filters.joint import Fit, PoisonModel, fit
 from unpoison.plan import Plan
+from unpoison.planner.expected import ExpectedCollection
 from unpoison.planner.reference import Reference, attacks_on
-from unpoison.simulation import simulate
-from unpoison.simulation.ground_truth import GroundTruth
-from unpoison.types import FloatArray
 
 LEVEL = 0.05
 """The level of the test of "nobody attacks"."""
@@ -26,8 +21,6 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 0.5
 """The shares between which the detectable one is searched."""
 BISECTIONS = 8
 """Steps of the search: they leave a factor of 1.03 between its ends."""
-POISON_DRAWS = 2**20
-"""Poison reports from which their distribution over buckets is taken."""
 
 
 def detectable_share(plan: Plan, reference: Reference) -> float:
@@ -42,39 +35,16 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
     >>> bool(0 < many < few / 3)
     True
     """
-    truth = reference.truth(plan)
-    empty = simulate(plan, reference.population(plan), "none", 0.0, np.random.default_rng(0))
-    counts = JointCounts.of(empty.summary, range(len(plan.groups)))
-    inputs = truth.inputs.histogram(_input_edges(plan, counts))
-    honest = counts.transitions[:, :, : len(inputs)] @ inputs
-    poison = _poison_shares(plan, truth, counts)
+    expected = ExpectedCollection(plan, reference)
+    poison = expected.poison(next(iter(attacks_on(plan).values())))
 
     def fit_nobody(share: float) -> Fit:
         """The fit of "nobody attacks" to the expected counts with that share of attackers."""
-        shares = (1 - share) * honest + share * poison
-        expected = replace(counts, counts=counts.reports[:, None] * shares)
-        return fit(expected, PoisonModel.nobody(*shares.shape))
+        return fit(expected.mixed_counts(poison, share), PoisonModel.nobody(*poison.shape))
 
     quiet = fit_nobody(0.0)
     needed = _detected_noncentrality(max(quiet.degrees_of_freedom, 1.0)) + quiet.deviance
     return _smallest_share(lambda share: fit_nobody(share).deviance >= needed)
-
-
-def _input_edges(plan: Plan, counts: JointCounts) -> FloatArray:
-    """The edges of the input buckets; each category has one."""
-    if plan.categorical:
-        return np.arange(plan.cells + 1.0) - 0.5
-    return counts.buckets[0].input_edges
-
-
-def _poison_shares(plan: Plan, truth: GroundTruth, counts: JointCounts) -> FloatArray:
-    """The share of poison reports in each bucket of each group."""
-    attack = parse_attack(next(iter(attacks_on(plan).values())))
-    rows = []
-    for buckets, group in zip(counts.buckets, counts.groups, strict=True):
-        poison = attack.poison_counts(truth.target(group), POISON_DRAWS, np.random.default_rng(0))
-        rows.append(buckets.count(poison) / POISON_DRAWS)
-    return np.stack(rows)
 
 
 def _detected_noncentrality(degrees: float) -> float:

@@ -41,6 +41,17 @@ def attacks_on(plan: Plan) -> dict[str, str]:
     return {name: attack.format(half=half) for name, attack in attacks.items()}
 
 
+def hardest_attack(plan: Plan) -> str:
+    """The description of the attack under which the joint filter is usually farthest off.
+
+    It is the one whose poison is spread widest: most honest reports lie where it is.
+
+    >>> hardest_attack(Plan.new(epsilon=1.0, low=0, high=10))
+    'poison from the honest mean to the upper end'
+    """
+    return list(attacks_on(plan))[1]
+
+
 @dataclass(frozen=True)
 class Reference:
     """Users whose values follow a Beta distribution over the plan's range, or its categories.
