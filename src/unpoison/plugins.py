@@ -25,6 +25,7 @@ def load_plugins(paths: Iterable[Path]) -> None:
     ...     load_plugins([path])
     >>> "spot" in attacks
     True
+    >>> _ = _loaded.popitem()  # The file is gone: other processes could not run it.
     """
     for path in paths:
         target = path.resolve()

@@ -163,7 +163,9 @@ class JointAnalysis:
             return self.clients.faults
         groups = list(self.groups)
         repeats = np.array([self.summary.plan.all_groups[group].reports for group in groups])
-        dropout = find_dropout(tuple(groups), honest, expected, repeats)
+        # By all who report: what users with large values leave out may look like poison, too.
+        users = self.summary.users[groups].astype(np.float64)
+        dropout = find_dropout(tuple(groups), users, expected, repeats)
         return self.clients.faults if dropout is None else (*self.clients.faults, dropout)
 
     @property
