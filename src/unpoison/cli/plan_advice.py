@@ -97,7 +97,8 @@ def _column_meanings(comparison: Comparison) -> str:
         "reports: how many a user sends, on average.",
         f"error: {_error_meaning(plan)} under the worst attack and shape that were simulated: "
         f"values like {', '.join(SHAPES)}; {share} of users attack by "
-        f"{', '.join(attacks_on(plan))}. With ? after it, by the second of these attacks only.",
+        f"{', '.join(attacks_on(plan))}. With ? after it, from one "
+        "collection of each shape by the second of these attacks: it may well be larger.",
         "±: standard error of that figure.",
         "quiet: error with nobody attacking.",
         f"interval: width of the 95 % interval{' (widest)' if plan.categorical else ''} under that "
@@ -118,13 +119,17 @@ def _recommendation(comparison: Comparison) -> str:
     chosen, target = comparison.recommended, comparison.target_error
     tried = f"of {comparison.considered} plans, {len(comparison.lines)} of which were simulated"
     name = f"Recommended: {chosen.candidate.label} ({tried})"
+    alone = len(comparison.finalists) == 1
+    if target is None and alone:
+        return f"{name}, the fewest reports a user among those that may be the best."
     if target is None:
         return (
             f"{name}, the fewest reports a user with an error that is within a tenth of the least, "
             "or within what is known of it."
         )
     if comparison.met:
-        return f"{name}, the fewest reports a user with an error of at most {target:g}."
+        reason = "the best of these" if alone else "the fewest reports a user"
+        return f"{name}, {reason} with an error of at most {target:g}."
     return (
         f"{name}. No plan meets the target {target:g}. This one misses it by "
         f"{_figure(chosen.error - target)} ({chosen.error / target:.3g} times as much). "

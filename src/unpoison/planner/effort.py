@@ -15,12 +15,12 @@ processes, for what needs no simulation, and where cores share a processor."""
 SECONDS_A_GROUP = 0.08
 """What an estimate of 10,000 users at ε = 1 takes for each group, by experience."""
 INFORMATION, POWER = 1e4, 0.25
-"""Estimates take longer the more there is to see: about the fourth root of users·ε². From ε = 1/2
-and 10⁴ users to ε = 4 and 10⁶, that is from 0.2 to 3 s."""
-CHOICES = ((4, 2, 8), (4, 1, 8), (2, 1, 8), (2, 1, 4))
+"""Estimates take longer the more there is to see: from so much users·ε² on, about its fourth root.
+At ε = 4 and with 10⁶ users that is six times as long."""
+CHOICES = ((4, 2, 16), (4, 1, 16), (3, 1, 12), (2, 1, 8), (2, 1, 4))
 """Entrants, finalists and trials under the hardest attack, from the most work to the least. The
 filter may fail in one of ten collections and have most of its error from these, so that fewer
-plans come before fewer trials."""
+plans come before fewer trials: 8 would miss all failures in two of five requests, 16 in one."""
 FEWEST_MORE, MOST_TRIALS = 4, 24
 """Trials that must be left for where an error is largest, and how many there may be. With 24 that
 agree with the attainable error the figure is known to an eighth."""
@@ -36,7 +36,7 @@ class Effort:
 
     >>> from unpoison.planner.candidates import candidates
     >>> Effort.of(candidates(1.0, low=0, high=1), Setting(10_000, tolerate=0.25))
-    Effort(entrants=4, finalists=2, hard_trials=8, most_trials=24)
+    Effort(entrants=4, finalists=1, hard_trials=16, most_trials=24)
     >>> Effort.of(candidates(8.0, low=0, high=1), Setting(10**6, tolerate=0.25))
     Effort(entrants=2, finalists=1, hard_trials=4, most_trials=8)
     """
@@ -64,4 +64,4 @@ def _seconds_an_estimate(plans: Sequence[Candidate], setting: Setting) -> float:
     """The time of an estimate with as many groups as any plan has."""
     groups = max(len(candidate.plan.groups) for candidate in plans)
     information = setting.users * plans[0].plan.epsilon ** 2 / INFORMATION
-    return float(SECONDS_A_GROUP * groups * information**POWER)
+    return float(SECONDS_A_GROUP * groups * max(information, 1.0) ** POWER)
