@@ -34,7 +34,7 @@ from unpoison.simulation.faults import Fault
 pytestmark = pytest.mark.usefixtures("no_cramer_rao")
 
 NUMBERS = ("piecewise", "square-wave", "piecewise-integer", "square-wave-integer")
-CROWD = Population.of(np.random.default_rng(1).beta(2, 5, 20_000))
+POPULATION = Population.of(np.random.default_rng(1).beta(2, 5, 20_000))
 DRAWS = 200_000
 
 
@@ -49,10 +49,12 @@ def counted(
     attack: str = "none",
     gamma: float = 0.0,
     seed: int = 1,
-    crowd: Population = CROWD,
+    population: Population = POPULATION,
 ) -> Summary:
     rng = np.random.default_rng(seed)
-    return simulate(plan, crowd, attack, gamma, rng, fault=fault, faulty_fraction=share).summary
+    return simulate(
+        plan, population, attack, gamma, rng, fault=fault, faulty_fraction=share
+    ).summary
 
 
 def tier(plan: Plan) -> range:
@@ -234,8 +236,11 @@ def test_categories_are_not_rounded() -> None:
 
 def test_few_reports_leave_many_cells_empty_and_are_not_rounded() -> None:
     for seed in range(8):
-        crowd = Population.of(np.random.default_rng(seed).random(200))
-        assert rounded(counted(plan_of("piecewise", 4.0), seed=seed, crowd=crowd)).groups == ()
+        population = Population.of(np.random.default_rng(seed).random(200))
+        assert (
+            rounded(counted(plan_of("piecewise", 4.0), seed=seed, population=population)).groups
+            == ()
+        )
 
 
 # Clipped reports
@@ -245,7 +250,7 @@ def test_the_ends_of_a_clipped_range_stand_out_and_those_of_windows_do_not() -> 
     plan = plan_of("piecewise", 8.0, 4.0)
     assert sorted(spikes(counted(plan, "clipped-reports", 0.5), [0, 1])) == [-1, 1]
     values = Population(np.array([0.1, 0.5, 0.518]), np.array([10_000, 10_000, 10_000]))
-    assert spikes(counted(plan, crowd=values), [0, 1]) == []
+    assert spikes(counted(plan, population=values), [0, 1]) == []
 
 
 def test_a_range_that_leaves_a_group_without_reports_is_not_tried() -> None:

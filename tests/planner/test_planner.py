@@ -224,8 +224,8 @@ def test_expected_counts_are_those_of_collections_on_average() -> None:
     reference, attack = Reference("Beta(2,5)", 200_000), "uniform:C/2,C"
     expected = ExpectedCollection(plan, reference).counts(attack, 0.25)
     run = simulate(plan, reference.population(plan), attack, 0.25, np.random.default_rng(1))
-    drawn = JointCounts.of(run.summary, range(3))
-    deviations = (drawn.counts - expected.counts) / np.sqrt(expected.counts)
+    simulated = JointCounts.of(run.summary, range(3))
+    deviations = (simulated.counts - expected.counts) / np.sqrt(expected.counts)
     assert np.abs(deviations).max() < 5
     assert np.mean(deviations**2) < 1.5
 

@@ -18,7 +18,7 @@ from unpoison.simulation.faults import Fault
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
-CROWD = Population.of(np.random.default_rng(1).beta(2, 5, 40_000))
+POPULATION = Population.of(np.random.default_rng(1).beta(2, 5, 40_000))
 NOT_AN_ATTACK = "this is a fault of clients, not an attack."
 
 
@@ -35,7 +35,7 @@ def run_of(
     seed: int = 2,
 ) -> Simulation:
     rng = np.random.default_rng(seed)
-    return simulate(plan, CROWD, attack, gamma, rng, fault=fault, faulty_fraction=share)
+    return simulate(plan, POPULATION, attack, gamma, rng, fault=fault, faulty_fraction=share)
 
 
 def kinds(answer: Estimate) -> list[str]:

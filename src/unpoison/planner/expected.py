@@ -73,8 +73,8 @@ class ExpectedCollection:
         parsed, rows = parse_attack(attack), []
         for buckets, group in zip(self.buckets.buckets, self.buckets.groups, strict=True):
             rng = np.random.default_rng(0)
-            drawn = parsed.poison_counts(self.truth.target(group), POISON_DRAWS, rng)
-            rows.append(buckets.count(drawn) / POISON_DRAWS)
+            poison = parsed.poison_counts(self.truth.target(group), POISON_DRAWS, rng)
+            rows.append(buckets.count(poison) / POISON_DRAWS)
         return np.stack(rows)
 
     def counts(self, attack: str = "none", share: float = 0.0) -> JointCounts:
