@@ -17,7 +17,7 @@ from unpoison.filters.client_faults.broken_mechanism import BrokenMechanism, Use
 from unpoison.filters.client_faults.hypotheses import Hypothesis
 from unpoison.filters.client_faults.user_scatter import UserScatter
 from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
-from unpoison.filters.joint.constants import INTERVAL_LEVEL, LEAST_FIT_P_VALUE, REFINEMENT_LEVEL
+from unpoison.filters.joint import constants as joint_constants
 from unpoison.filters.joint.point_values import with_point_values
 from unpoison.mechanisms import Mechanism
 from unpoison.system.blas import single_threaded
@@ -63,8 +63,11 @@ class BrokenFit:
         fault.
         """
         p_value = self.fit_to_users.p_value
-        too_even = self.scatter.factor > constants.MOST_SCATTER and 1 - p_value < LEAST_FIT_P_VALUE
-        return p_value > LEAST_FIT_P_VALUE and not too_even
+        too_even = (
+            self.scatter.factor > constants.MOST_SCATTER
+            and 1 - p_value < joint_constants.LEAST_FIT_P_VALUE
+        )
+        return p_value > joint_constants.LEAST_FIT_P_VALUE and not too_even
 
     def with_share(self, share: float) -> JointCounts:
         """The counts, if another share of the clients were broken; of a refined fit."""
@@ -143,7 +146,10 @@ def _others_explained(counts: JointCounts, left_out: int) -> bool:
         return True
     rest = replace(counts, counts=counts.counts[others], transitions=counts.transitions[others])
     parameters = rest.counts.size - len(others)
-    return bool(chdtrc(parameters, least_deviance(rest, rest.transitions)) > LEAST_FIT_P_VALUE)
+    return bool(
+        chdtrc(parameters, least_deviance(rest, rest.transitions))
+        > joint_constants.LEAST_FIT_P_VALUE
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +299,7 @@ def honest_fit(counts: JointCounts) -> tuple[JointCounts, Fit]:
     """
     nobody = PoisonModel.nobody(*counts.counts.shape)
     honest = fit(counts, nobody)
-    if honest.p_value < REFINEMENT_LEVEL:
+    if honest.p_value < joint_constants.REFINEMENT_LEVEL:
         counts = with_point_values(counts, [nobody])
         honest = fit(counts, nobody)
     return counts, honest
@@ -319,7 +325,9 @@ def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
     # By a parabola through the deviance, which is flat at the most likely share.
     near = constants.SHARE_STEP if broken.share < 1 / 2 else -constants.SHARE_STEP
     rise = max(at(broken.share + near).deviance - broken.fit.deviance, 0.0) / broken.scatter.scale
-    reach = abs(near) * math.sqrt(float(chi2.isf(INTERVAL_LEVEL, 1)) / max(rise, 1.0))
+    reach = abs(near) * math.sqrt(
+        float(chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) / max(rise, 1.0)
+    )
     low, high = broken.share - reach, broken.share + reach
     return at(max(low, 0.0)), at(min(high, constants.MOST_BROKEN))
 

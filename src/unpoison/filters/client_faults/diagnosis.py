@@ -22,7 +22,7 @@ from unpoison.filters.client_faults.finding import ClientFault
 from unpoison.filters.client_faults.hypotheses import Hypotheses
 from unpoison.filters.client_faults.rounded_groups import RoundedGroups
 from unpoison.filters.joint import ModelChoice, ModelSearch, PoisonModel, choose_model, fit
-from unpoison.filters.joint.constants import CLOSE_SCORE
+from unpoison.filters.joint import constants as joint_constants
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -101,7 +101,7 @@ def _with_other_clients(
         return Diagnosis(choice, faults)
     lead = of_poison - broken.score
     if lead < 0:
-        close = lead > -CLOSE_SCORE
+        close = lead > -joint_constants.CLOSE_SCORE
         return Diagnosis(choice, faults, alternative=_nobody_attacks(broken) if close else None)
     clear = lead > constants.LEAD_PER_BUCKET * counts.counts.shape[1]
     fault = broken.hypothesis.fault(

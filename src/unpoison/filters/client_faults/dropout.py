@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 from unpoison.filters.client_faults import constants
 from unpoison.filters.client_faults.finding import ClientFault
 from unpoison.filters.joint import Fit, JointCounts, PoisonModel, fit
-from unpoison.filters.joint.constants import LEAST_FIT_P_VALUE
+from unpoison.filters.joint import constants as joint_constants
 from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray, IntArray
 
@@ -67,7 +67,10 @@ def find_dropout(
     means = explained * expected
     # A group may have no reports at all.
     misfit = float(((users - means) ** 2 / np.maximum(means, 1.0)).sum())
-    if chdtrc(len(users) - 1, misfit) < LEAST_FIT_P_VALUE or explained[~fewest].min() >= whole:
+    if (
+        chdtrc(len(users) - 1, misfit) < joint_constants.LEAST_FIT_P_VALUE
+        or explained[~fewest].min() >= whole
+    ):
         return None
     shares = np.minimum(kept / whole, 1.0)
     lost = 1 - float((shares * expected).sum() / expected.sum())

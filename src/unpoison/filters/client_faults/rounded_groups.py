@@ -24,7 +24,7 @@ from unpoison.filters.client_faults.rounding import (
     find_rounding,
 )
 from unpoison.filters.joint import Fit, JointCounts
-from unpoison.filters.joint.constants import CLOSE_SCORE, FEWEST_BUCKETS, MOST_BUCKETS
+from unpoison.filters.joint import constants as joint_constants
 from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
 
@@ -97,8 +97,10 @@ class RoundedGroups:
             for rounded in self.groups
             if rounded.share > constants.NEARLY_ALL
         ]
-        most = max(min(coarse, default=MOST_BUCKETS), FEWEST_BUCKETS)
-        return min(most, MOST_BUCKETS)
+        most = max(
+            min(coarse, default=joint_constants.MOST_BUCKETS), joint_constants.FEWEST_BUCKETS
+        )
+        return min(most, joint_constants.MOST_BUCKETS)
 
     def counts(self, direction: str = NEAREST) -> JointCounts:
         """The tier's counts, with mechanisms that round."""
@@ -120,7 +122,9 @@ class RoundedGroups:
             error = honest.standard_error(counts.values)
         least = min(honest.deviance for honest, _ in fits.values())
         plausible = [
-            name for name, (honest, _) in fits.items() if honest.deviance - least < CLOSE_SCORE
+            name
+            for name, (honest, _) in fits.items()
+            if honest.deviance - least < joint_constants.CLOSE_SCORE
         ]
         chosen = plausible[0]
         off = max(abs(fits[name][1] - fits[chosen][1]) for name in plausible)
