@@ -178,3 +178,11 @@ def test_attackers_must_know_the_collection_and_how_many_they_are(share: float |
         target = Collection((target,), np.array([0.1]), byzantine_fraction=share).target(0)
     with pytest.raises(InvalidParameter, match=r"must know the whole|must be above 0 to imitate"):
         Imitator().poison(target, 3, np.random.default_rng(1))
+
+
+def test_values_that_no_honest_user_has_are_left_out() -> None:
+    targets = tuple(Target(make("piecewise", epsilon), 0.1) for epsilon in (1.0, 0.5))
+    numbers = np.array([60, 0, 40])
+    collection = Collection(targets, np.array([-0.5, 0.9, 0.5]), numbers, 0.2)
+    poison = Imitator("up").poison_counts(collection.target(0), 1000, np.random.default_rng(1))
+    assert poison.sum() == 1000

@@ -146,6 +146,8 @@ class _HonestUsers:
             shares = _added(numbers, collection.shares, mechanism.cells)
             return cls(np.arange(mechanism.cells, dtype=np.float64), shares, edges=None)
         inputs, shares = _few_inputs(collection)
+        # Values that none of the honest users has would make averages of nothing.
+        inputs, shares = inputs[shares > 0], shares[shares > 0]
         edges = np.linspace(mechanism.input_low, mechanism.input_high, INPUT_BUCKETS + 1)
         return cls(inputs, shares, edges)
 
