@@ -121,7 +121,7 @@ def _recommendation(comparison: Comparison) -> str:
     name = f"Recommended: {chosen.candidate.label} ({tried})"
     alone = len(comparison.finalists) == 1
     if target is None and alone:
-        return f"{name}, the fewest reports a user among those that may be the best."
+        return f"{name}, the least error in the first round, and the only one tried in full."
     if target is None:
         return (
             f"{name}, the fewest reports a user with an error that is within a tenth of the least, "

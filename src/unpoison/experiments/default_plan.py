@@ -24,7 +24,7 @@ ASSUMED = 0.1
 PARTS, PAPER = (2, 4, 8, 16), 1 / 16
 """ε over the ε0 that are compared, and the paper's ε0."""
 PARTS_WITH_UNEQUAL_SHARES = (4, 8)
-"""Unequal shares are tried where equal ones do best: with others there is little to be gained."""
+"""Unequal shares are tried with these alone, to bound the work."""
 ATTACKS = {
     "none": "nobody",
     "point:C": "point at C",

@@ -76,28 +76,15 @@ def _expectations(setting: Setting, candidate: Candidate) -> Expectations:
 
 
 def _finalists(trials: PlanTrials, target_error: float | None, number: int) -> list[Candidate]:
-    """The plans to try in every situation, as far as the first round can tell.
-
-    Without a target these are the cheapest of those that may be the best, and the best of the
-    others; with one, the best, and the cheapest of those that may meet it.
-    """
-    screened = {
-        figures.candidate: trials.worst(figures.candidate)[1] for figures in trials.all_expectations
+    """The best plan of the first round; then the cheapest that may meet a target, or the next."""
+    errors = {
+        figures.candidate: trials.worst(figures.candidate)[1].error
+        for figures in trials.all_expectations
     }
-    by_error = sorted(screened, key=lambda candidate: screened[candidate].error)
-    best, others = screened[by_error[0]], by_error[1:]
-    if target_error is None:
-        close = [candidate for candidate in by_error if _may_be_as_good(screened[candidate], best)]
-        first = min(close, key=lambda candidate: candidate.reports_a_user)
-        return [first, *(candidate for candidate in by_error if candidate != first)][:number]
-    meeting = [candidate for candidate in others if screened[candidate].error <= target_error]
+    best, *others = sorted(errors, key=lambda candidate: errors[candidate])
+    meeting = [candidate for candidate in others if errors[candidate] <= (target_error or 0.0)]
     cheapest = sorted(meeting, key=lambda candidate: candidate.reports_a_user)
-    return list(dict.fromkeys([by_error[0], *cheapest, *others]))[:number]
-
-
-def _may_be_as_good(error: PredictedError, best: PredictedError) -> bool:
-    """Whether an error is not known to be larger than the best."""
-    return error.error <= best.error + math.hypot(error.standard_error, best.standard_error)
+    return list(dict.fromkeys([best, *cheapest, *others]))[:number]
 
 
 def _refined_comparison(
