@@ -129,7 +129,8 @@ class SelectingDefence(Defence):
     ...     def describe(self):
     ...         return "The average of half of the reports."
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(4000, 0.5))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(4000, 0.5), rng=np.random.default_rng(1))
     >>> bool(abs(EverySecond().mean(run.summary)) < 1)
     True
     """

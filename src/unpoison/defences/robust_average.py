@@ -68,7 +68,8 @@ class InlierDefence(InlierAverage, SelectingDefence):
     ...         return abs(values) < 1
     ...     def describe(self):
     ...         return "The average of small reports."
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(4000, 0.5))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(4000, 0.5), rng=np.random.default_rng(1))
     >>> bool(0 < Small().kept_counts(run.summary).sum() < run.summary.counts.sum())
     True
     """

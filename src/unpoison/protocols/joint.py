@@ -69,7 +69,8 @@ def estimate_of_analyses(analyses: Sequence[JointAnalysis], statistic: Statistic
     """The Estimate of a collection whose tiers have been analysed.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), rng=np.random.default_rng(1))
     >>> estimate_of_analyses([JointAnalysis(run.summary, range(4))], Statistic()).method
     'joint'
     """

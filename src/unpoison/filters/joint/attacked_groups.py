@@ -85,7 +85,8 @@ def only_groups(counts: JointCounts, chosen: BoolArray) -> JointCounts:
     """The counts of some of the groups alone.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(5000, 0.3), rng=np.random.default_rng(1))
     >>> only_groups(JointCounts.of(run.summary, range(4)), np.arange(4) < 2).groups
     (0, 1)
     """

@@ -27,7 +27,8 @@ class FaintMixture:
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import JointCounts, PoisonModel, fit
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = fit(counts, PoisonModel.nobody(4, 64))
     >>> mixture = FaintMixture.besides(nobody)

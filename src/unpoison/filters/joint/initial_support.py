@@ -66,7 +66,8 @@ def one_sided_supports(counts: JointCounts) -> list[BoolArray]:
     """Everything beyond a cut, in all groups, on either side.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> supports = one_sided_supports(JointCounts.of(run.summary, range(4)))
     >>> [int(support[0].sum()) for support in supports][:3]
     [16, 32, 48]

@@ -140,7 +140,8 @@ def attacker_share(counts: JointCounts, candidate: Fit) -> float:
     Groups are random: as many users of the others would attack, if they were asked there.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> attacker_share(counts, fit(counts, PoisonModel.nobody(4, 64)))
     0.0
@@ -154,7 +155,8 @@ def outvoted(counts: JointCounts, candidate: Fit) -> bool:
     They may be the majority of some groups, since the others tell of honest users.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> outvoted(counts, fit(counts, PoisonModel.nobody(4, 64)))
     False
@@ -167,7 +169,8 @@ def share_deviation(candidate: Fit) -> FloatArray:
     """The largest share of attackers in its standard errors, as an array of one number.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> share_deviation(fit(counts, PoisonModel.nobody(4, 64))).tolist()
     [0.0]
@@ -181,7 +184,8 @@ def poison_in_deviations(counts: JointCounts, candidate: Fit) -> FloatArray:
     """Poison in standard deviations of its noise; that of shared poison over all groups.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> poison_in_deviations(counts, fit(counts, PoisonModel.nobody(4, 64))).max()
     np.float64(0.0)

@@ -76,7 +76,8 @@ def range_shapes(ranges: Sequence[PoisonRange], counts: JointCounts) -> FloatArr
     Each line sums to 1, or to 0 where a range is empty.
 
     >>> from unpoison import Plan, simulate
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> shapes = range_shapes([PoisonRange(End(0.5), End(1.0))], counts)
     >>> shapes.shape, shapes[0, 0, 30:34].tolist()

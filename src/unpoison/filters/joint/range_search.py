@@ -106,7 +106,8 @@ def foreseen_gains(faint: FaintPoison) -> FloatArray:
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import JointCounts, PoisonModel, fit
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(50_000, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> gains = foreseen_gains(FaintPoison.besides(fit(counts, PoisonModel.nobody(4, 64))))
     >>> bool((gains > 0).all())

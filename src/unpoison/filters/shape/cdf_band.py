@@ -65,7 +65,8 @@ def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import PoisonModel, fit
-    >>> run = simulate(Plan.new(epsilon=0.5, low=0, high=1), np.full(500, 0.3))
+    >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
+    >>> run = simulate(plan, np.full(500, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> wide, narrow = (fit(counts, PoisonModel.alike(np.arange(11) > k, 4)) for k in (7, 9))
     >>> widest_of_each_kind([narrow, wide]) == [wide]
