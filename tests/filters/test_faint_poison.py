@@ -133,6 +133,29 @@ def test_intervals_allow_for_attackers_who_are_too_few_to_be_noticed() -> None:
     assert np.mean(covered) > np.mean(plain)
 
 
+def test_the_mean_is_averaged_over_poison_that_may_be_there() -> None:
+    choice = choose_model(counts_of("uniform:3C/4,C", 0.004, users=50_000))
+    values, mixture = choice.counts.values, FaintMixture.besides(choice.best)
+    means = [
+        choice.best.mean(values) + share * float(mixture.honest_slopes[place] @ values)
+        for place, share in zip(mixture.places, mixture.shares, strict=True)
+    ]
+    answer = Intervals(choice).expected_mean(values)
+    assert answer == pytest.approx(float(mixture.probabilities @ means))
+    assert answer != choice.best.mean(values)
+
+
+def test_the_averaged_mean_is_nearer_to_the_truth_than_a_model_without_faint_poison() -> None:
+    truth, alone, averaged = 2 * 2 / 7 - 1, [], []
+    for seed in range(20):
+        counts = counts_of("uniform:C/2,C", 0.01, users=20_000, seed=seed)
+        nobody = nobody_fit(counts)
+        shift = FaintMixture.besides(nobody).expected_shift(counts.values)
+        alone.append(nobody.mean(counts.values) - truth)
+        averaged.append(alone[-1] + shift)
+    assert np.mean(np.square(averaged)) < 0.9 * np.mean(np.square(alone))
+
+
 def test_intervals_of_honest_collections_are_hardly_wider() -> None:
     ratios = []
     for seed in range(8):

@@ -150,11 +150,16 @@ def test_the_local_deviance_is_that_of_the_counts() -> None:
 
 
 @every_model
-def test_a_smooth_histogram_has_the_mean_of_the_fit(name: str) -> None:
+@pytest.mark.parametrize("moved", [None, 0.005])
+def test_a_smooth_histogram_has_the_mean_of_the_fit_or_a_given_one(
+    name: str, moved: float | None
+) -> None:
     counts, best = fitted(name)
-    smooth, grid = smooth_histogram(counts, best), InputGrid(counts)
+    expected = best.mean(counts.values) + (moved or 0.0)
+    smooth = smooth_histogram(counts, best, None if moved is None else expected)
+    grid = InputGrid(counts)
     mean = smooth.fractions @ grid.middles + smooth.atom_fractions @ smooth.atom_edges.mean(axis=1)
-    assert mean == pytest.approx(best.mean(counts.values), abs=1e-4)
+    assert mean == pytest.approx(expected, abs=1e-4)
     assert smooth.fractions.sum() + smooth.atom_fractions.sum() == pytest.approx(1, abs=1e-4)
 
 

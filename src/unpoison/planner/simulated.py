@@ -95,7 +95,7 @@ def _outcome(plan: Plan, choice: ModelChoice, run: Simulation) -> Outcome:
         widest = max(high - low for low, high in ranges)
         return Outcome(float(np.mean(np.square(errors))), widest)
     values = choice.counts.values
-    error = plan.natural(choice.best.mean(values)) - run.truth
+    error = plan.natural(intervals.expected_mean(values)) - run.truth
     low, high = intervals.mean(values)
     return Outcome(float(error**2), plan.unit * (high - low))
 

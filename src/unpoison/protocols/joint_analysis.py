@@ -245,19 +245,28 @@ class JointAnalysis:
 
     def answer(self) -> dict[str, Any]:
         """The mean or the frequencies, in natural units."""
-        plan, mean = self.summary.plan, self.fit.mean(self.counts.values)
-        return named(plan, self.fit.honest if plan.categorical else np.array([mean]))
+        plan = self.summary.plan
+        return named(plan, self.fit.honest if plan.categorical else np.array([self.mean]))
+
+    @cached_property
+    def mean(self) -> float:
+        """The honest mean in the mechanism's input domain, averaged over faint poison.
+
+        Where attackers are the majority nothing is known, and the fit's own mean stands.
+        """
+        values = self.counts.values
+        return self.fit.mean(values) if self.outvoted else self.intervals.expected_mean(values)
 
     def fraction_interval(self) -> tuple[float, float]:
         """A 95 % interval of γ̂."""
         return self.intervals.attacker_share()
 
     def distribution(self) -> Distribution:
-        """The smooth histogram with the fit's mean, and 95 % intervals of its CDF."""
+        """The smooth histogram with the answer's mean, and 95 % intervals of its CDF."""
         plan = self.summary.plan
         if self.outvoted:
             return unknown_distribution(plan, self.choice)
-        return joint_distribution(plan, self.choice, self.intervals.error_factor)
+        return joint_distribution(plan, self.choice, self.mean, self.intervals.error_factor)
 
     @property
     def tier(self) -> int:

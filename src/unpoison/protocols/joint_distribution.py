@@ -11,10 +11,13 @@ from unpoison.plan import Plan
 from unpoison.types import FloatArray
 
 
-def joint_distribution(plan: Plan, choice: ModelChoice, error_factor: float = 1.0) -> Distribution:
+def joint_distribution(
+    plan: Plan, choice: ModelChoice, mean: float | None = None, error_factor: float = 1.0
+) -> Distribution:
     """The smooth histogram of the chosen model, with a band over all that may be true.
 
-    Intervals are as much wider as standard errors are by `error_factor`.
+    Its mean is the given one, or the model's own. Intervals are as much wider as standard errors
+    are by `error_factor`.
 
     >>> from unpoison import simulate
     >>> from unpoison.filters.joint import JointCounts, choose_model
@@ -25,7 +28,7 @@ def joint_distribution(plan: Plan, choice: ModelChoice, error_factor: float = 1.
     >>> low < 3 < high
     True
     """
-    smooth = smooth_histogram(choice.counts, choice.best)
+    smooth = smooth_histogram(choice.counts, choice.best, mean)
     models = widest_of_each_kind([choice.best, *choice.others])
     low, high = cdf_band(choice.counts, models, error_factor)
     ends = _natural(plan, smooth.edges)

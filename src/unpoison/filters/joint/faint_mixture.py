@@ -1,9 +1,9 @@
-"""Intervals that allow for poison too faint to be found (docs/method.md, Faint poison).
+"""Means and intervals that allow for poison too faint to be found (docs/method.md, Faint poison).
 
 A fit says what is certain enough to be told. Attackers besides those that it has found may move the
-mean by more than its standard error before any test notices them. So the interval is that of a
-mixture: there is no more poison, or there is some, in any range of buckets and any set of groups,
-each weighed by how well it explains the counts.
+mean by more than its standard error before any test notices them. So the mean and its interval are
+those of a mixture: there is no more poison, or there is some, in any range of buckets and any set
+of groups, each weighed by how well it explains the counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FaintMixture:
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import JointCounts, PoisonModel, fit
     >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
-    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(1))
+    >>> run = simulate(plan, np.full(50_000, 0.3), rng=np.random.default_rng(3))
     >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = fit(counts, PoisonModel.nobody(4, 64))
     >>> mixture = FaintMixture.besides(nobody)
@@ -37,6 +37,8 @@ class FaintMixture:
     >>> middle, error = nobody.free_mean(counts.values)
     >>> low, high = mixture.interval(nobody, counts.values, error)
     >>> 1 < (high - low) / (2 * 1.96 * error) < 2
+    True
+    >>> abs(mixture.expected_shift(counts.values)) < error / 5
     True
     """
 
@@ -69,6 +71,12 @@ class FaintMixture:
             places=places[held],
             shares=all_shares[held],
             probabilities=probabilities[held] / probabilities[held].sum(),
+        )
+
+    def expected_shift(self, values: FloatArray) -> float:
+        """How far further poison moves the honest mean of given values, on average of all parts."""
+        return float(
+            (self.honest_slopes @ values)[self.places] @ (self.shares * self.probabilities)
         )
 
     def interval(self, fit: Fit, values: FloatArray, error: float) -> tuple[float, float]:

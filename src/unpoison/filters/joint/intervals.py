@@ -1,4 +1,4 @@
-"""95 % intervals over all models that may be true (docs/method.md, Intervals)."""
+"""The mean and 95 % intervals over all models that may be true (docs/method.md, Intervals)."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ class Intervals:
     def mean(self, values: FloatArray) -> Interval:
         """For the honest mean of the given values of x."""
         return _hull([self._of_mean(self._plausible, values), self._with_faint_poison(values)])
+
+    def expected_mean(self, values: FloatArray) -> float:
+        """The chosen model's mean, moved as poison too faint to be found would on average.
+
+        The model that is chosen is either too simple for faint poison or not; the average over both
+        has the smaller squared error, the more so the less the counts tell which is true.
+        """
+        moved = self.choice.best.mean(values) + self._faint.expected_shift(values)
+        low, high = self.mean(values)
+        return min(max(moved, low), high)
 
     def mean_with_noise(self, values: FloatArray) -> Interval:
         """The same if some users, too few to be noticed, send noise over the whole domain."""

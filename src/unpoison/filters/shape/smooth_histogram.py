@@ -3,7 +3,7 @@
 Of all histograms that explain the counts, the most likely one is a few spikes. Here the sum of
 squared second differences is added to the deviance, with a weight λ that the counts choose: by the
 marginal likelihood, that of the counts when second differences are taken as normal with variance
-1/λ. The mean stays that of the joint fit.
+1/λ. The mean is held fixed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class SmoothHistogram(NamedTuple):
     atom_fractions: FloatArray
 
 
-def smooth_histogram(counts: JointCounts, fit: Fit) -> SmoothHistogram:
-    """The smooth histogram of a fit, with the fit's own mean.
+def smooth_histogram(counts: JointCounts, fit: Fit, mean: float | None = None) -> SmoothHistogram:
+    """The smooth histogram of a fit, with a given mean or the fit's own.
 
     Single values (the ends of the range, and those that the fit added) are a part of it only where
     they pay by BIC: a smooth histogram cannot express that many users share one value.
@@ -61,12 +61,13 @@ def smooth_histogram(counts: JointCounts, fit: Fit) -> SmoothHistogram:
     (True, 0)
     """
     grid = InputGrid(counts)
+    mean = fit.mean(counts.values) if mean is None else mean
     low, high = grid.middles[[0, -1]]
     candidates = []
-    if grid.lattice or low < fit.mean(counts.values) < high:
-        candidates.append(_smoothest(counts, fit, grid, with_atoms=False))
+    if grid.lattice or low < mean < high:
+        candidates.append(_smoothest(counts, fit, grid, mean, with_atoms=False))
     if not grid.lattice:
-        candidates.append(_smoothest(counts, fit, grid, with_atoms=True))
+        candidates.append(_smoothest(counts, fit, grid, mean, with_atoms=True))
     best = min(candidates, key=lambda candidate: candidate.score(counts.bic_penalty))
     held = np.flatnonzero(best.atoms > POSITIVE)
     return SmoothHistogram(
@@ -88,7 +89,9 @@ class _Candidate:
         return self.criterion + parameter_cost * int((self.atoms > POSITIVE).sum())
 
 
-def _smoothest(counts: JointCounts, fit: Fit, grid: InputGrid, with_atoms: bool) -> _Candidate:
+def _smoothest(
+    counts: JointCounts, fit: Fit, grid: InputGrid, mean: float, with_atoms: bool
+) -> _Candidate:
     """The histogram with the weight λ of the largest marginal likelihood."""
     transitions, values = grid.transitions, grid.middles
     if with_atoms:
@@ -96,7 +99,7 @@ def _smoothest(counts: JointCounts, fit: Fit, grid: InputGrid, with_atoms: bool)
         values = np.concatenate([values, grid.atoms])
     program = LocalModel(counts, fit, transitions).program()
     size, inputs, buckets = len(program.slope), len(values), len(grid.middles)
-    program = program.with_sum(np.append(values, np.zeros(size - inputs)), fit.mean(counts.values))
+    program = program.with_sum(np.append(values, np.zeros(size - inputs)), mean)
     roughness = _roughness(buckets, size)
     candidates = []
     for weight in WEIGHTS:
