@@ -9,6 +9,9 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 20,000 devices
 	$(BIN)/python -m unpoison.demo
 
+# One process of tests a core: further threads of linear algebra would wait for each other, busily.
+test quick: export OPENBLAS_NUM_THREADS = 1
+
 test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile
 

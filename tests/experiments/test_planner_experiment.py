@@ -56,6 +56,7 @@ def test_only_requests_that_were_asked_again_can_have_changed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_a_request_is_predicted_and_measured() -> None:
     (row,) = drawn_requests(1, quick=True)[0].run()
     assert row["prediction_ratio"] == pytest.approx(row["predicted"] / row["measured"])
