@@ -62,7 +62,7 @@ class DefaultPlanFigure(Experiment):
                 attack=attack,
                 gamma=0.0 if attack == "none" else GAMMA,
                 methods=(JOINT,),
-                trials=1 if quick else 4,
+                trials=1 if quick else 2,
                 options=FilterOptions(attackers_at_most=ASSUMED),
                 fast=True,
             )

@@ -16,6 +16,7 @@ from unpoison.plan import Plan
 from unpoison.planner.reference import SHAPES, Reference, attacks_on
 from unpoison.planner.setting import Setting
 from unpoison.simulation import Simulation, simulate
+from unpoison.system.blas import single_threaded
 
 DISAGREEMENT = 0.02
 """The level of the test, with two sides, by which observed errors are not the attainable ones."""
@@ -74,6 +75,7 @@ class Draw:
     setting: Setting
     number: int
 
+    @single_threaded
     def run(self) -> Outcome:
         """Simulate and estimate."""
         reference = Reference(self.situation.shape, self.setting.users)

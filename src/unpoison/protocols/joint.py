@@ -26,6 +26,7 @@ from unpoison.protocols.worst_case import (
     worst_case_of,
 )
 from unpoison.summary import Summary
+from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
 
 JOINT = "joint"
@@ -33,6 +34,7 @@ MOST_CATEGORIES = 256
 """The solver's matrices are dense: its time grows with the cube of the number of categories."""
 
 
+@single_threaded
 def estimate_joint(
     summary: Summary, options: FilterOptions | None = None, statistic: Statistic | None = None
 ) -> Estimate:
