@@ -64,9 +64,6 @@ SHARE_ACCURACY = 1e-3
 """Accuracy to which the share of broken clients is found, about its standard error with a million
 users."""
 
-BUDGET_ACCURACY = 0.01
-"""Relative accuracy to which another budget is found, and told."""
-
 CLEAR_SPIKE = 3.0
 """How many times as many reports as its neighbours a cell must have to be an end of a range that
 clients clip to. Healthy clients of users who share values reach twice: two windows that overlap."""
