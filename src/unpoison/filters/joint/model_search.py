@@ -62,10 +62,6 @@ class ModelSearch:
             self.fits[key] = fit(self.counts, model)
         return self.fits[key]
 
-    def attacker_share(self, candidate: Fit) -> float:
-        """γ̂: over the users of attacked groups, which are as random as all others."""
-        return attacker_share(self.counts, candidate)
-
     def score(self, candidate: Fit) -> float:
         """Deviance, and twice the nats that describe the poison. Less is better.
 

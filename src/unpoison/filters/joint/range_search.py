@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from unpoison.filters.joint import constants
@@ -113,7 +115,7 @@ def foreseen_gains(faint: FaintPoison) -> FloatArray:
     >>> bool((gains > 0).all())
     True
     """
-    places = _range_prices(faint)
+    places = np.array([_place_price(shape) for shape in faint.shapes])
     sets = np.array([set_price(attacked) for attacked in faint.sets])
     deviations = faint.deviations.clip(min=0.0)
     prices = places + sets[:, None] + 1 + np.log1p(deviations**2)
@@ -121,21 +123,9 @@ def foreseen_gains(faint: FaintPoison) -> FloatArray:
     return gains
 
 
-def _range_prices(faint: FaintPoison) -> FloatArray:
-    """The price of the place of each range: there are few kinds, so that each is computed once."""
-    outputs = faint.shapes.shape[2]
-    order = np.arange(outputs)
-    kinds = {
-        (at_an_end, longer): place_price(
-            ((order >= (not at_an_end)) & (order <= (not at_an_end) + longer))[None], ordered=True
-        )
-        for at_an_end in (False, True)
-        for longer in (False, True)
-    }
-    lengths = np.count_nonzero(faint.shapes[:, 0], axis=1)
-    at_ends = (chosen.at_an_end for chosen in faint.ranges)
-    keys = zip(at_ends, lengths > 1, strict=True)
-    return np.array([kinds[at_an_end, bool(longer)] for at_an_end, longer in keys])
+def _place_price(shape: FloatArray) -> float:
+    """The price of the place of one range; the first group stands for all. One may be empty."""
+    return place_price(shape[:1] > 0, ordered=True) if shape.any() else math.inf
 
 
 def _extended(best: Fit, faint: FaintPoison, chosen: tuple[int, int]) -> PoisonModel:
