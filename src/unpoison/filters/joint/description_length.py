@@ -50,16 +50,30 @@ def place_price(support: BoolArray, ordered: bool) -> float:
     """
     if not ordered:
         return 2 * math.log(support.size) * float(support.sum())
-    padded = np.pad(support, ((0, 0), (1, 1)))
-    runs = int((support & ~padded[:, :-2]).sum())
-    longer = runs - int((support & ~padded[:, :-2] & ~padded[:, 2:]).sum())
-    whole = int(support.all(axis=1).sum())
+    return float(place_prices(support[None])[0])
+
+
+def place_prices(supports: BoolArray) -> FloatArray:
+    """The price of each of many supports, by support, group and bucket in order.
+
+    >>> at_an_end, inside = np.arange(8) < 4, (np.arange(8) > 2) & (np.arange(8) < 7)
+    >>> place_prices(np.array([[at_an_end], [inside]])).round(1).tolist()
+    [6.9, 9.7]
+    """
+    _, groups, outputs = supports.shape
+    padded = np.pad(supports, ((0, 0), (0, 0), (1, 1)))
+    first = supports & ~padded[:, :, :-2]
+    runs = first.sum(axis=(1, 2))
+    longer = (first & padded[:, :, 2:]).sum(axis=(1, 2))
     # A run of all buckets is at both ends, and is one run.
-    at_ends = int(support[:, 0].sum()) + int(support[:, -1].sum()) - whole
-    groups, outputs = support.shape
+    ends = supports[:, :, 0] | supports[:, :, -1]
+    both = supports[:, :, 0] & supports[:, :, -1] & ~supports.all(axis=2)
+    at_ends = ends.sum(axis=1) + both.sum(axis=1)
     kinds_of_place = 2 * math.log(2) * runs
-    places = 2 * math.log(2 * groups) * at_ends + 2 * math.log(support.size) * (runs - at_ends)
-    return kinds_of_place + places + 2 * math.log(outputs) * longer
+    places = 2 * math.log(2 * groups) * at_ends
+    places = places + 2 * math.log(groups * outputs) * (runs - at_ends)
+    prices: FloatArray = kinds_of_place + places + 2 * math.log(outputs) * longer
+    return prices
 
 
 def set_price(attacked: BoolArray) -> float:

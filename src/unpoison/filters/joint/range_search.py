@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from unpoison.filters.joint import constants
-from unpoison.filters.joint.description_length import place_price, set_price
+from unpoison.filters.joint.description_length import place_prices, set_price
 from unpoison.filters.joint.faint_poison import FaintPoison
 from unpoison.filters.joint.fitting import Fit
 from unpoison.filters.joint.model import NOBODY, OWN, PoisonModel
@@ -115,17 +113,14 @@ def foreseen_gains(faint: FaintPoison) -> FloatArray:
     >>> bool((gains > 0).all())
     True
     """
-    places = np.array([_place_price(shape) for shape in faint.shapes])
+    # The first group stands for all. A range without a bucket is none.
+    supports = faint.shapes[:, :1] > 0
+    places = np.where(supports.any(axis=(1, 2)), place_prices(supports), np.inf)
     sets = np.array([set_price(attacked) for attacked in faint.sets])
     deviations = faint.deviations.clip(min=0.0)
     prices = places + sets[:, None] + 1 + np.log1p(deviations**2)
     gains: FloatArray = prices - deviations**2
     return gains
-
-
-def _place_price(shape: FloatArray) -> float:
-    """The price of the place of one range; the first group stands for all. One may be empty."""
-    return place_price(shape[:1] > 0, ordered=True) if shape.any() else math.inf
 
 
 def _extended(best: Fit, faint: FaintPoison, chosen: tuple[int, int]) -> PoisonModel:
