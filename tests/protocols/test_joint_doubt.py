@@ -49,6 +49,23 @@ def test_groups_that_report_more_than_their_share_raise_a_doubt() -> None:
     assert "more users than their share" not in everywhere.verdict
 
 
+@pytest.mark.parametrize(("p_value", "doubtful"), [(0.3, True), (0.0011, True), (0.0009, False)])
+def test_attackers_who_may_be_chance_raise_a_doubt(p_value: float, doubtful: bool) -> None:
+    analysis = JointAnalysis(run_of("uniform:3C/4,C").summary, GROUPS)
+    assert analysis.p_value < 1e-6
+    analysis.__dict__["p_value"] = p_value
+    answer = estimate_of_analyses([analysis], Statistic())
+    assert answer.verdict.startswith("About 24.9 %")
+    assert answer.fit["doubt"] is doubtful
+    told = f"That may be chance: honest users alone explain it too (p = {p_value})."
+    assert (told in answer.verdict) is doubtful
+
+
+def test_nobody_found_is_not_called_chance() -> None:
+    analysis = JointAnalysis(run_of("none", 0.0).summary, GROUPS)
+    assert not analysis.may_be_chance
+
+
 def test_the_users_who_enrolled_are_what_groups_are_compared_with() -> None:
     summary = fishing()
     answer = estimate(summary, method="joint", enrolled=tuple(summary.users.tolist()))

@@ -45,6 +45,9 @@ from unpoison.types import FloatArray
 IntervalOf = Callable[[Intervals, FloatArray], Interval]
 FAR_SIDE = 0.9
 """The share of the poison that must be on one side of the middle to call it that side."""
+CHANCE = 0.001
+"""p-value of "nobody attacks" above which attackers that were found may be chance. Models are
+chosen by their score, not by a test, and whoever looks at many metrics a day sees many scores."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +190,15 @@ class JointAnalysis:
         return none_found and self.p_value < constants.POOR_FIT_P_VALUE
 
     @property
+    def may_be_chance(self) -> bool:
+        """Whether honest users alone may well give the reports in which attackers were found."""
+        return self.byzantine_fraction > 0 and self.p_value > CHANCE
+
+    @property
     def doubtful(self) -> bool:
         """Whether the answer may be off by more than its interval says."""
         unclear = self.choice.doubtful or self.clients.doubtful
-        return unclear or self.suspicious or self.selective
+        return unclear or self.suspicious or self.may_be_chance or self.selective
 
     def possible(self, attackers: float) -> list[PossibleRange]:
         """The honest means, or frequencies of each category, with at most that many attackers."""

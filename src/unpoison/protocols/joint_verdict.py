@@ -165,6 +165,7 @@ class JointVerdict:
                 "rely on the number."
             )
         doubts = (
+            self._chance,
             self._poor_fit,
             self._one_group,
             self._other_kinds,
@@ -172,6 +173,10 @@ class JointVerdict:
             self._unsolved,
         )
         return " ".join(sentence for doubt in doubts for sentence in doubt())
+
+    def _chance(self) -> Iterator[str]:
+        if any(tier.may_be_chance for tier in self.tiers):
+            yield f"That may be chance: honest users alone explain it too (p = {self._lowest:.2g})."
 
     def _poor_fit(self) -> Iterator[str]:
         if any(tier.choice.fits_poorly for tier in self.tiers):
