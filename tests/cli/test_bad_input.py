@@ -213,7 +213,7 @@ BAD_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ((*SIMULATE, "-g", "0.6"), ("byzantine_fraction", "1/2", "received 0.6")),
     ((*SIMULATE, "-g", "-0.1"), ("byzantine_fraction", "received -0.1")),
     ((*SIMULATE, "-g", "half"), ("--byzantine-fraction", "received 'half'")),
-    ((*SIMULATE, "-a", "some-groups:9;point:C"), ("groups must be from 0 to 4", "received 9")),
+    ((*SIMULATE, "-a", "some-groups:9;point:C"), ("groups must be from 0 to 3", "received 9")),
     ((*SIMULATE, "--fault", "runding"), ("fault", "did you mean 'rounding'")),
     ((*SIMULATE, "--faulty-fraction", "0.5"), ("--faulty-fraction", "--fault")),
     (

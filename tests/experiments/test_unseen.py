@@ -117,12 +117,27 @@ def table(**changed: list[object]) -> pa.Table:
     return pa.table({**columns, **changed})
 
 
+def test_a_floor_of_nothing_does_not_hide_other_errors() -> None:
+    of_one_value = table(floor=[0.0, 1.0, 1.0, 1.0], collection=["grouped"] * 4)
+    assert Collections(of_one_value).over_floor(0.5) == 9
+    assert Collections(of_one_value).over_floor(0.95) == np.inf
+    figure = UnseenFigure().draw(of_one_value, quick=True)
+    assert len(figure.axes) == 6
+
+
+def test_slices_are_drawn_in_their_order() -> None:
+    users = ["to 10^6", "to 100,000", "5,000 to 20,000", "to 10^6"]
+    panel = UnseenFigure().panels(quick=True)[2]
+    lines = panel.lines(table(users_slice=users, collection=["grouped"] * 4))
+    assert list(lines["joint"]) == ["5,000 to 20,000", "to 100,000", "to 10^6"]
+
+
 def test_wrong_answers_are_silent_only_without_doubt() -> None:
     collections = Collections(table())
     assert (collections.covered, collections.doubted) == (0.25, 0.25)
     assert (collections.silently_wrong, collections.far_off) == (0.5, 0.25)
     assert (collections.suspicious, collections.named) == (0.25, 2)
-    assert collections.over_floor(0.5) == 2.5
+    assert collections.over_floor(0.5) == 3
     assert np.isnan(collections.worst_case_holds)
     none = collections.where("kind", "imitator")
     assert np.isnan([none.worst_case_holds, none.suspicious]).all()

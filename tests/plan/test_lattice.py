@@ -37,7 +37,7 @@ def test_a_step_that_does_not_lead_from_low_to_high_is_refused(step: float) -> N
 
 
 def test_a_plan_without_a_step_has_the_form_and_fingerprint_that_it_had() -> None:
-    plan = Plan.new(epsilon=1.0, low=1, high=5)
+    plan = Plan.new(epsilon=1.0, min_epsilon="paper", low=1, high=5)
     assert "step" not in plan.to_dict()
     assert plan.fingerprint == "32975d3b965576db97689d2bb49d7c280a6c3cf5371ab2d87ab90d7e6a228909"
     assert Plan.from_json(STARS.to_json()) == STARS

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from unpoison import InvalidFile, InvalidParameter, Plan
 from unpoison.mechanisms import mechanisms
+from unpoison.mechanisms.base import MIN_EPSILON
 from unpoison.mechanisms.exact import decimal_at_most, exact, halvings
 from unpoison.plan.budgets import Group, Tier, baseline_groups, dap_groups
 
@@ -105,12 +106,28 @@ def test_json_brings_back_an_equal_plan(plan: Plan) -> None:
 
 
 def test_the_fingerprint_does_not_depend_on_how_a_plan_is_written() -> None:
+    of_paper = {**SHORT, "min_epsilon": "paper"}
     written = Plan.from_json(json.dumps({**SHORT, "epsilon": 1, "min_epsilon": 0.0625}))
     reordered = Plan.from_dict(dict(reversed(written.to_dict().items())))
-    negative_zero = Plan.from_dict({**SHORT, "low": -0.0})
-    assert written == reordered == negative_zero == Plan.from_dict(SHORT)
+    negative_zero = Plan.from_dict({**of_paper, "low": -0.0})
+    assert written == reordered == negative_zero == Plan.from_dict(of_paper)
     fingerprints = {plan.fingerprint for plan in (written, reordered, negative_zero)}
-    assert fingerprints == {Plan.from_dict(SHORT).fingerprint}
+    assert fingerprints == {Plan.from_dict(of_paper).fingerprint}
+
+
+@pytest.mark.parametrize("epsilon", [0.0001, 0.0005, 0.3, 1.0, 16.0])
+def test_a_plan_without_groups_has_half_of_its_users_in_the_first_of_four(epsilon: float) -> None:
+    plan = Plan.from_dict({**SHORT, "epsilon": epsilon})
+    shares = [group.share for group in plan.groups]
+    assert plan.groups[0].epsilon == epsilon
+    assert sum(shares) == pytest.approx(1)
+    if epsilon < 0.0008:
+        assert plan.min_epsilon == MIN_EPSILON
+    else:
+        assert plan.min_epsilon == pytest.approx(epsilon / 8)
+        assert [group.reports for group in plan.groups] == [1, 2, 4, 8]
+        assert shares == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6])
+    assert all(group.spent <= exact(epsilon) for group in plan.groups)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +302,8 @@ def test_category_numbers_are_left_as_they_are(count: int) -> None:
 
 
 def test_tiers_number_their_groups_after_those_of_the_plan() -> None:
-    keys = {**SHORT, "min_epsilon": 0.25, "tiers": [{"epsilon": 0.5}, {"epsilon": 0.0625}]}
+    alone = {"epsilon": 0.0625, "min_epsilon": 0.0625}
+    keys = {**SHORT, "min_epsilon": 0.25, "tiers": [{"epsilon": 0.5}, alone]}
     plan = Plan.from_dict(keys)
     assert [list(plan.tier_groups(tier)) for tier in range(3)] == [
         [0, 1, 2],

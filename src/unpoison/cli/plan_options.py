@@ -36,8 +36,8 @@ MinEpsilon = Annotated[
     # Typer knows no union of types: the parser gives a number or a name.
     Any,
     option(
-        "Smallest group budget, ε0 (baseline: ε_α); paper is 1/16.",
-        default="1/16",
+        "Smallest group budget, ε0 (baseline: ε_α), with equal groups; paper is 1/16.",
+        default="epsilon/8, and half of all users in the first group",
         metavar="NUMBER",
         parser=parse_min_epsilon,
     ),

@@ -26,7 +26,7 @@ def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
 
     >>> short = {"mechanism": "piecewise-integer", "epsilon": 0.25, "low": 0, "high": 10}
     >>> len(offered_plan(short, Policy(low=0, high=10)).groups)
-    3
+    4
     >>> offered_plan(short, Policy(low=0, high=20))
     Traceback (most recent call last):
         ...

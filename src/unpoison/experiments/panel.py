@@ -45,7 +45,8 @@ class Panel:
 
     There is a line for each value of `by`; rivals have one for either collection. A row without a
     value of `against` (a method that has no such parameter) counts at every value. `labels` are the
-    names under which values of columns are shown. With `floor` the floor is a line too.
+    names under which values of columns are shown. With `floor` the floor is a line too; with
+    `median` the middle row counts, where the mean would be that of a few rows that are far off.
 
     >>> panel = Panel("MSE", "squared_error", where={"dataset": "taxi"})
     >>> rows = pa.table({"dataset": ["taxi", "other"], "squared_error": [1.0, 2.0]})
@@ -61,6 +62,7 @@ class Panel:
     labels: Mapping[str, str] = field(default_factory=dict)
     floor: bool = False
     logarithmic: bool = True
+    median: bool = False
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows that the panel is about; a tuple allows any of its values."""
@@ -72,7 +74,7 @@ class Panel:
         return table
 
     def lines(self, table: pa.Table) -> Lines:
-        """The mean of the measure at every value of `against`, for each line."""
+        """The mean of the measure at every value of `against`, or its median, for each line."""
         rows = self.rows(table)
         all_x = [x for x in dict.fromkeys(rows[self.against].to_pylist()) if x is not None]
         values: dict[str, dict[Any, list[float]]] = {}
@@ -85,7 +87,11 @@ class Panel:
                 name = name if collection == GROUPED else name + UNGROUPED_SUFFIX
                 for counted_at in all_x if x is None else [x]:
                     values.setdefault(name, {}).setdefault(counted_at, []).append(value)
-        return {name: _means(line) for name, line in values.items()}
+        average = np.median if self.median else np.mean
+        return {
+            name: self._ordered({x: float(average(line[x])) for x in line})
+            for name, line in values.items()
+        }
 
     def floors(self, table: pa.Table) -> dict[Any, float]:
         """The mean floor at every value of `against`."""
@@ -95,17 +101,19 @@ class Panel:
         for x, floor in pairs:
             values.setdefault(x, []).append(floor)
         values.pop(None, None)
-        return _means(values)
+        return self._ordered({x: float(np.mean(values[x])) for x in values})
+
+    def _ordered(self, line: dict[Any, float]) -> dict[Any, float]:
+        """Numbers in rising order, names in that of the labels, or else as they come."""
+        if all(isinstance(x, float) for x in line):
+            return dict(sorted(line.items()))
+        if line.keys() <= self.labels.keys():
+            return {x: line[x] for x in self.labels if x in line}
+        return line
 
     def label(self, x: Any) -> str:
         """The name of a value on the axis."""
         return self.labels.get(x, f"{x:g}" if isinstance(x, float) else str(x))
-
-
-def _means(line: dict[Any, list[float]]) -> dict[Any, float]:
-    """The mean at every x: numbers in rising order, names in the order in which they come."""
-    numeric = all(isinstance(x, float) for x in line)
-    return {x: float(np.mean(line[x])) for x in (sorted(line) if numeric else line)}
 
 
 def with_measures(rows: pa.Table) -> pa.Table:

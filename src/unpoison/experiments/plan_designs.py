@@ -14,6 +14,7 @@ from unpoison.estimate.methods import estimates
 from unpoison.experiments.cell import COLLECTION, Cell
 from unpoison.experiments.joint_claims import JOINT
 from unpoison.plan import Plan
+from unpoison.plan.budgets import half_first
 from unpoison.planner.candidates import shared_out
 from unpoison.simulation import Population, simulate
 from unpoison.simulation.oracle_floor import oracle_floor
@@ -24,8 +25,8 @@ from unpoison.types import FloatArray
 EQUAL = "equal"
 SHARES: dict[str, Callable[[int], FloatArray]] = {
     EQUAL: np.ones,
-    "half first": lambda groups: np.array([groups - 1, *[1] * (groups - 1)], dtype=float),
-    "half last": lambda groups: np.array([*[1] * (groups - 1), groups - 1], dtype=float),
+    "half first": lambda groups: np.array(half_first(groups)),
+    "half last": lambda groups: np.array(half_first(groups)[::-1]),
 }
 """Weights by which users are shared out: alike, or half of them at the largest or smallest ε."""
 

@@ -33,7 +33,7 @@ def print_simulation(
     >>> plan, sample = Plan.new(low=0, high=1), Sample(np.full(2000, 0.25), 0.0, 1.0, "2000 alike")
     >>> rows, run = run_trials(plan, sample.values, "none", 0.0, ["ostrich"])
     >>> print_simulation(score(rows), rows, run, sample, plan, as_json=False)
-    2000 alike; 5 groups, epsilon 1
+    2000 alike; 4 groups, epsilon 1
     true mean of the honest users: 0.25
     ...
     """

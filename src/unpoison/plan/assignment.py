@@ -20,7 +20,7 @@ ROUNDING = 1e-6
 def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
     """How many of `users` go into each group: shares of them, each rounded by less than 1.
 
-    >>> group_sizes(Plan.new(epsilon=0.25, low=0, high=1).groups, 10).tolist()
+    >>> group_sizes(Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1).groups, 10).tolist()
     [3, 3, 4]
     """
     return divide(np.array([group.share for group in groups]), users)
@@ -43,7 +43,7 @@ def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[Int
     Each tier's users are shuffled and cut into groups of the planned sizes; in the baseline every
     user is in both groups.
 
-    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1)
     >>> [len(part) for part in partition(plan, np.zeros(9), np.random.default_rng(1))]
     [3, 3, 3]
     """
@@ -73,7 +73,7 @@ class BlockAssignment:
     With equal shares a block is as many users as there are groups, in an order that the words
     give, so that groups are balanced at all times. With unequal shares a block is one user.
 
-    >>> blocks = BlockAssignment(Plan.new(epsilon=0.25, low=0, high=1), 0)
+    >>> blocks = BlockAssignment(Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1), 0)
     >>> blocks.users, blocks.groups(np.array([[30, 10, 20]], dtype=np.uint64)).tolist()
     (3, [1, 2, 0])
     """
@@ -100,7 +100,7 @@ class GroupAssigner:
     Every user, the first one too, is in a group with the probability of its share, and the answer
     does not depend on how many users are asked for at once.
 
-    >>> plan = Plan.new(epsilon=0.25, low=0, high=1)
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1)
     >>> groups = GroupAssigner(plan, 0, np.random.default_rng(1)).assign(300)
     >>> np.bincount(groups).tolist()
     [100, 100, 100]

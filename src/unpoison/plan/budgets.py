@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from unpoison.errors import InvalidParameter
-from unpoison.mechanisms.base import check_epsilon
+from unpoison.mechanisms.base import MIN_EPSILON, check_epsilon
 from unpoison.mechanisms.exact import decimal_at_most, exact, halvings
 
 SHARE_TOLERANCE = 1e-9
 """Thirds and sevenths in decimal do not add up to 1 exactly."""
 MIN_SHARE = 1e-6
 """A group of a smaller share would stay empty below a million users."""
+DEFAULT_PARTS = 8
+"""ε over ε0 of a plan that names none: what serves the joint filter best (docs/method.md, The
+default plan)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,42 @@ def dap_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:
     return tuple(
         Group(budget, math.floor(budget_limit / exact(budget)), share) for budget in budgets
     )
+
+
+def default_groups(epsilon: float) -> tuple[Group, ...]:
+    """Budgets ε, ε/2, ε/4 and ε/8, with half of all users in the first group.
+
+    Reports of the largest budget tell most of the mean, those of the others tell poison from it.
+
+    >>> [(group.epsilon, group.reports) for group in default_groups(1.0)]
+    [(1.0, 1), (0.5, 2), (0.25, 4), (0.125, 8)]
+    >>> [round(group.share, 3) for group in default_groups(1.0)]
+    [0.5, 0.167, 0.167, 0.167]
+    """
+    check_epsilon("epsilon", epsilon)
+    smallest = max(decimal_at_most(exact(epsilon) / DEFAULT_PARTS), min(MIN_EPSILON, epsilon))
+    groups = dap_groups(epsilon, smallest)
+    return with_shares(groups, half_first(len(groups)))
+
+
+def half_first(groups: int) -> list[float]:
+    """Weights that give the first of several groups as much as all others together.
+
+    >>> half_first(4), half_first(1)
+    ([3.0, 1.0, 1.0, 1.0], [1.0])
+    """
+    return [float(max(groups - 1, 1)), *[1.0] * (groups - 1)]
+
+
+def with_shares(groups: Sequence[Group], weights: Sequence[float]) -> tuple[Group, ...]:
+    """The groups with users shared out by weight.
+
+    >>> [group.share for group in with_shares(dap_groups(1.0, 0.5), [3.0, 1.0])]
+    [0.75, 0.25]
+    """
+    total = sum(weights)
+    pairs = zip(groups, weights, strict=True)
+    return tuple(replace(group, share=weight / total) for group, weight in pairs)
 
 
 def baseline_groups(epsilon: float, min_epsilon: float) -> tuple[Group, ...]:

@@ -8,7 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from unpoison.errors import InvalidParameter
-from unpoison.plan.budgets import Group, Tier, baseline_groups, dap_groups
+from unpoison.plan.budgets import (
+    Group,
+    Tier,
+    baseline_groups,
+    dap_groups,
+    default_groups,
+)
 from unpoison.registry import suggest
 
 PAPER, PAPER_MIN_EPSILON = "paper", 1 / 16
@@ -111,16 +117,21 @@ def category_names(names: object) -> tuple[str, ...]:
 
 
 def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[Group, ...]:
-    """The given groups, or the paper's for ε and ε0.
+    """The given groups, equal ones for ε and a given ε0, or the default.
 
     >>> [group.epsilon for group in groups_of({"min_epsilon": 0.25}, 1.0, "dap")]
     [1.0, 0.5, 0.25]
+    >>> [group.epsilon for group in groups_of({}, 1.0, "dap")]
+    [1.0, 0.5, 0.25, 0.125]
     >>> [group.epsilon for group in groups_of({"min_epsilon": "paper"}, 0.125, "dap")]
     [0.125, 0.0625]
     """
     if "groups" not in keys:
-        make_groups = baseline_groups if protocol == "baseline" else dap_groups
-        return make_groups(epsilon, _smallest_budget(keys, epsilon))
+        if protocol == "baseline":
+            return baseline_groups(epsilon, _smallest_budget(keys, epsilon))
+        if "min_epsilon" not in keys:
+            return default_groups(epsilon)
+        return dap_groups(epsilon, _smallest_budget(keys, epsilon))
     groups = keys["groups"]
     if not isinstance(groups, list | tuple) or not groups:
         raise InvalidParameter("groups", "must be a list with at least one group", repr(groups))
@@ -133,7 +144,7 @@ def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[G
 
 
 def _smallest_budget(keys: Mapping[str, Any], epsilon: float) -> float:
-    """ε0: as given, the paper's by its name, or the default."""
+    """ε0 as given, or the paper's: by its name, and in the baseline, which is the paper's."""
     named = keys.get("min_epsilon", PAPER)
     return min(PAPER_MIN_EPSILON, epsilon) if named == PAPER else number(keys, "min_epsilon")
 

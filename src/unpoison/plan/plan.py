@@ -49,7 +49,7 @@ class Plan:
 
     >>> plan = Plan.new(mechanism="piecewise", epsilon=0.25, low=0, high=86400)
     >>> [(group.epsilon, group.reports) for group in plan.groups]
-    [(0.25, 1), (0.125, 2), (0.0625, 4)]
+    [(0.25, 1), (0.125, 2), (0.0625, 4), (0.03125, 8)]
     >>> Plan.from_json(plan.to_json()) == plan
     True
     """
@@ -84,7 +84,10 @@ class Plan:
         min_epsilon: float | str | None = None,
         **keys: Any,
     ) -> Plan:
-        """A plan from the keys of the short form; `min_epsilon` may be "paper": 1/16."""
+        """A plan from the keys of the short form; `min_epsilon` may be "paper": 1/16.
+
+        Without it, ε0 is ε/8, and half of all users are in the first group.
+        """
         named = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon, **keys}
         return cls.from_dict({key: value for key, value in named.items() if value is not None})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.mechanisms.base import MIN_EPSILON
 from unpoison.mechanisms.exact import decimal_at_most, exact
 from unpoison.plan import Plan
-from unpoison.plan.budgets import Group, dap_groups
+from unpoison.plan.budgets import Group, dap_groups, half_first, with_shares
 from unpoison.types import FloatArray
 
 MOST_BUDGETS = 4
@@ -27,8 +27,7 @@ def _equal(groups: tuple[Group, ...]) -> FloatArray:
 
 
 def _half_first(groups: tuple[Group, ...]) -> FloatArray:
-    others = len(groups) - 1
-    return np.array([float(others), *[1.0] * others])
+    return np.array(half_first(len(groups)))
 
 
 def _equal_reports(groups: tuple[Group, ...]) -> FloatArray:
@@ -128,7 +127,5 @@ def shared_out(plan: Plan, weights: FloatArray) -> Plan:
     >>> [group.share for group in shared_out(plan, np.array([3.0, 1.0])).groups]
     [0.75, 0.25]
     """
-    shares = weights / weights.sum()
-    pairs = zip(dap_groups(plan.epsilon, plan.min_epsilon), shares.tolist(), strict=True)
-    groups = [asdict(replace(group, share=share)) for group, share in pairs]
-    return Plan.from_dict({**plan.to_dict(), "groups": groups})
+    groups = with_shares(dap_groups(plan.epsilon, plan.min_epsilon), weights.tolist())
+    return Plan.from_dict({**plan.to_dict(), "groups": [asdict(group) for group in groups]})

@@ -23,7 +23,7 @@ def joint_distribution(
     >>> from unpoison.filters.joint import JointCounts, choose_model
     >>> plan, values = Plan.new(epsilon=1.0, low=0, high=10), np.full(20_000, 3.0)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> distribution = joint_distribution(plan, choose_model(JointCounts.of(run.summary, range(5))))
+    >>> distribution = joint_distribution(plan, choose_model(JointCounts.of(run.summary, range(4))))
     >>> low, high = distribution.quantile_interval(0.5)
     >>> low < 3 < high
     True
@@ -44,7 +44,7 @@ def unknown_distribution(plan: Plan, choice: ModelChoice) -> Distribution:
     >>> from unpoison.filters.joint import JointCounts, choose_model
     >>> plan = Plan.new(epsilon=1.0, low=0, high=10)
     >>> run = simulate(plan, np.full(2000, 3.0), rng=np.random.default_rng(1))
-    >>> choice = choose_model(JointCounts.of(run.summary, range(5)))
+    >>> choice = choose_model(JointCounts.of(run.summary, range(4)))
     >>> unknown_distribution(plan, choice).quantile_interval(0.5)
     (0.0, 10.0)
     """

@@ -30,7 +30,7 @@ def worst_case_of(plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatA
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=10), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(20_000, 3.0), rng=rng)
-    >>> case = worst_case_of(plan, [JointAnalysis(run.summary, range(5))], np.ones(1))
+    >>> case = worst_case_of(plan, [JointAnalysis(run.summary, range(4))], np.ones(1))
     >>> case.low < 3 < case.high, 0.05 <= case.attackers_at_most < 0.5
     (True, True)
     """
@@ -60,7 +60,7 @@ def ranges_by_share(
     >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=10), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(20_000, 3.0), rng=rng)
     >>> options = FilterOptions(worst_case_shares=(0.1, 0.2))
-    >>> analyses = [JointAnalysis(run.summary, range(5), options)]
+    >>> analyses = [JointAnalysis(run.summary, range(4), options)]
     >>> few, many = ranges_by_share(plan, analyses, np.ones(1), 3.0)
     >>> many.low < few.low < 3 < few.high < many.high
     True
@@ -100,7 +100,7 @@ def default_share(analysis: JointAnalysis) -> float:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.3), "point:C", 0.2, rng)
-    >>> 0.25 < default_share(JointAnalysis(run.summary, range(5))) < 0.3
+    >>> 0.25 < default_share(JointAnalysis(run.summary, range(4))) < 0.3
     True
     """
     above_average = float(analysis.fit.attacker_shares.max()) - analysis.byzantine_fraction
@@ -135,7 +135,7 @@ def other_explanations(
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, rng.normal(0, 0.3, 100_000).clip(-1, 1), "uniform:O,C", 0.2, rng)
-    >>> analyses = [JointAnalysis(run.summary, range(5))]
+    >>> analyses = [JointAnalysis(run.summary, range(4))]
     >>> low, high = other_explanations(plan, analyses, np.ones(1), (-0.05, 0.05))
     >>> high > 0.3
     True
@@ -159,7 +159,7 @@ def fewer_explain(analyses: Sequence[JointAnalysis]) -> bool:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.3), "point:C", 0.2, rng)
-    >>> fewer_explain([JointAnalysis(run.summary, range(5))])
+    >>> fewer_explain([JointAnalysis(run.summary, range(4))])
     False
     """
     return any(

@@ -92,7 +92,7 @@ class Reporter:
 def perturb(values: Any, plan: Plan, rng: Generator | None = None, budgets: Any = None) -> Reports:
     """Reports of many users at once; with no `rng`, by the operating system's generator.
 
-    >>> plan = Plan.new(mechanism="piecewise-integer", epsilon=0.125, low=0, high=100)
+    >>> plan = Plan.new("piecewise-integer", epsilon=0.125, min_epsilon=1 / 16, low=0, high=100)
     >>> reports = perturb([20.0, 50.0, 80.0, 35.0], plan)
     >>> sorted(set(reports.group.tolist())), len(reports)
     ([0, 1], 6)

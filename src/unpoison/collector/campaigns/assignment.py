@@ -23,7 +23,8 @@ def block_assignment(plan: str, tier: int) -> BlockAssignment:
     """The block assignment of a plan's tier, by the plan's JSON.
 
     >>> from unpoison import Plan
-    >>> block_assignment(Plan.new(epsilon=0.25, low=0, high=1).to_json(), 0).users
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1)
+    >>> block_assignment(plan.to_json(), 0).users
     3
     """
     return BlockAssignment(parsed_plan(plan), tier)
@@ -34,7 +35,7 @@ def groups_to_assign(plan: str, tier: int) -> tuple[int, ...]:
     """The groups that devices of a tier are divided among: one of the two in the baseline.
 
     >>> from unpoison import Plan
-    >>> groups_to_assign(Plan.new(epsilon=0.25, low=0, high=1).to_json(), 0)
+    >>> groups_to_assign(Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1).to_json(), 0)
     (0, 1, 2)
     """
     return tuple(assigned_groups(parsed_plan(plan), tier))
@@ -44,7 +45,7 @@ def group_of(plan: str, tier: int, arrival: int, secret: bytes) -> int:
     """The group of the device that enrolled in a tier as number `arrival`, counted from 0.
 
     >>> from unpoison import Plan
-    >>> plan = Plan.new(epsilon=0.25, low=0, high=1).to_json()
+    >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1).to_json()
     >>> groups = [group_of(plan, 0, arrival, b"secret") for arrival in range(6)]
     >>> sorted(groups[:3]), sorted(groups[3:])
     ([0, 1, 2], [0, 1, 2])

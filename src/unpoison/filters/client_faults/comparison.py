@@ -219,7 +219,7 @@ def honest_fit(counts: JointCounts) -> tuple[JointCounts, Fit]:
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=4.0, low=0, high=1), np.full(200_000, 0.37)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(7))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> honest_fit(counts)[0].inputs > counts.inputs
     True
     """

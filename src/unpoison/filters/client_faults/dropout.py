@@ -28,7 +28,7 @@ def whole_groups_fit(counts: JointCounts, model: PoisonModel) -> Fit:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=4.0, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, rng.random(50_000), rng=rng, fault="dropout", faulty_fraction=0.3)
-    >>> counts = JointCounts.of(run.summary, range(7))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = PoisonModel.nobody(*counts.counts.shape)
     >>> bool(abs(whole_groups_fit(counts, nobody).mean(counts.values)) < 0.05)
     True

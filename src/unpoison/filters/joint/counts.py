@@ -31,12 +31,12 @@ class JointCounts:
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> run = simulate(plan, np.full(20_000, 0.3), rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> counts.counts.shape, counts.transitions.shape, float(counts.reports[0])
-    ((5, 63), (5, 63, 65), 4000.0)
+    ((4, 64), (4, 64, 66), 10000.0)
     >>> plan = Plan.new(epsilon=1.0, low=1, high=5, step=1)
     >>> run = simulate(plan, np.full(20_000, 4), rng=np.random.default_rng(1))
-    >>> JointCounts.of(run.summary, range(5)).values.tolist()
+    >>> JointCounts.of(run.summary, range(4)).values.tolist()
     [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
 

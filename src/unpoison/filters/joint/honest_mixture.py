@@ -41,7 +41,7 @@ class MixtureStep:
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.joint import PoisonModel, fit
     >>> run = simulate(Plan.new(low=0, high=1), np.full(20_000, 0.3), rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = fit(counts, PoisonModel.nobody(*counts.counts.shape))
     >>> step = MixtureStep(counts, nobody, nobody.expected, counts.transitions)
     >>> bool(abs(step.solve(counts).deviance - nobody.deviance) < 1)
@@ -109,7 +109,7 @@ def most_likely_mixture(counts: JointCounts, best: Fit, transitions: FloatArray)
     >>> from unpoison.filters.joint import PoisonModel, fit
     >>> plan, values = Plan.new(epsilon=4.0, low=0, high=1), np.full(200_000, 0.37)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(7))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = fit(counts, PoisonModel.nobody(*counts.counts.shape))
     >>> values = counts.extreme_values()
     >>> mixture = most_likely_mixture(counts, nobody, counts.transitions_from(values))

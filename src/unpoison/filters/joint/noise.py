@@ -26,7 +26,7 @@ def most_unnoticed_noise(counts: JointCounts, nobody: Fit) -> Fit:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=0, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, rng.random(50_000), rng=rng)
-    >>> counts = JointCounts.of(run.summary, range(5))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = fit(counts, PoisonModel.nobody(*counts.counts.shape))
     >>> noisy = most_unnoticed_noise(counts, nobody)
     >>> bool(0 < noisy.attacker_shares[0] < 0.5), noisy.model.kind

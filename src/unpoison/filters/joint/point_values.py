@@ -29,7 +29,7 @@ def with_point_values(counts: JointCounts, models: Sequence[PoisonModel]) -> Joi
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=4.0, low=0, high=1), np.full(200_000, 0.37)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(7))
+    >>> counts = JointCounts.of(run.summary, range(4))
     >>> nobody = PoisonModel.nobody(*counts.counts.shape)
     >>> finer = with_point_values(counts, [nobody])
     >>> fit(counts, nobody).p_value < 1e-3 < fit(finer, nobody).p_value

@@ -81,8 +81,8 @@ def search_missing_poison(search: ModelSearch) -> None:
     >>> from unpoison.filters.joint import JointCounts
     >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.full(200_000, 0.3)
     >>> run = simulate(plan, values, "uniform:C/2,C", 0.2, np.random.default_rng(1))
-    >>> search = ModelSearch(JointCounts.of(run.summary, range(5)))
-    >>> last_eighth = search.fit(PoisonModel.alike(np.arange(64) >= 56, 5))
+    >>> search = ModelSearch(JointCounts.of(run.summary, range(4)))
+    >>> last_eighth = search.fit(PoisonModel.alike(np.arange(64) >= 56, 4))
     >>> search_missing_poison(search)
     >>> bool(search.best.model.support[:, 48:].all())
     True

@@ -29,8 +29,8 @@ def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1
     >>> from unpoison.filters.joint import PoisonModel, fit
     >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.linspace(0, 1, 50_000)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(5))
-    >>> low, high = cdf_band(counts, [fit(counts, PoisonModel.nobody(5, 64))])
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> low, high = cdf_band(counts, [fit(counts, PoisonModel.nobody(4, 64))])
     >>> bool(0.3 < low[32] < 0.5 < high[32] < 0.7)
     True
     """
@@ -68,7 +68,7 @@ def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
     >>> plan = Plan.new(epsilon=0.5, low=0, high=1)
     >>> run = simulate(plan, np.full(500, 0.3), rng=np.random.default_rng(1))
     >>> counts = JointCounts.of(run.summary, range(4))
-    >>> wide, narrow = (fit(counts, PoisonModel.alike(np.arange(11) > k, 4)) for k in (7, 9))
+    >>> wide, narrow = (fit(counts, PoisonModel.alike(np.arange(12) > k, 4)) for k in (7, 9))
     >>> widest_of_each_kind([narrow, wide]) == [wide]
     True
     """

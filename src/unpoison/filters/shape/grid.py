@@ -28,12 +28,12 @@ class InputGrid:
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
     >>> run = simulate(plan, np.full(500, 0.3), rng=np.random.default_rng(1))
-    >>> grid = InputGrid(JointCounts.of(run.summary, range(5)))
+    >>> grid = InputGrid(JointCounts.of(run.summary, range(4)))
     >>> grid.transitions.shape[2], len(grid.atoms), grid.edges[[0, -1]].tolist()
     (64, 2, [-1.0, 1.0])
     >>> plan = Plan.new(epsilon=1.0, low=1, high=5, step=1)
     >>> run = simulate(plan, np.full(500, 4), rng=np.random.default_rng(1))
-    >>> grid = InputGrid(JointCounts.of(run.summary, range(5)))
+    >>> grid = InputGrid(JointCounts.of(run.summary, range(4)))
     >>> grid.middles.tolist(), grid.edges.tolist()
     ([-1.0, -0.5, 0.0, 0.5, 1.0], [-1.0, -0.75, -0.25, 0.25, 0.75, 1.0])
     """

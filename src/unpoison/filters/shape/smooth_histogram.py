@@ -55,8 +55,8 @@ def smooth_histogram(counts: JointCounts, fit: Fit, mean: float | None = None) -
     >>> from unpoison.filters.joint import PoisonModel, fit
     >>> plan, values = Plan.new(epsilon=1.0, low=0, high=1), np.linspace(0, 1, 50_000)
     >>> run = simulate(plan, values, rng=np.random.default_rng(1))
-    >>> counts = JointCounts.of(run.summary, range(5))
-    >>> smooth = smooth_histogram(counts, fit(counts, PoisonModel.nobody(5, 64)))
+    >>> counts = JointCounts.of(run.summary, range(4))
+    >>> smooth = smooth_histogram(counts, fit(counts, PoisonModel.nobody(4, 64)))
     >>> bool(smooth.fractions.max() < 1.2 / 64), len(smooth.atom_fractions)
     (True, 0)
     """

@@ -46,7 +46,7 @@ def upper_bound(cells: ReportCells, attackers: float) -> Bound:
     >>> from unpoison.filters.joint import JointCounts
     >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.5), rng=rng)
-    >>> cells = ReportCells.of_numbers(JointCounts.of(run.summary, range(5)))
+    >>> cells = ReportCells.of_numbers(JointCounts.of(run.summary, range(4)))
     >>> few, many = (upper_bound(cells, share).with_noise(0.025) for share in (0.05, 0.3))
     >>> 0.5 < few < many
     True
@@ -63,7 +63,7 @@ def most_honest(cells: ReportCells) -> Bound:
     >>> from unpoison.filters.joint import JointCounts
     >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.5), "point:C", 0.2, rng)
-    >>> cells = ReportCells.of_numbers(JointCounts.of(run.summary, range(5)))
+    >>> cells = ReportCells.of_numbers(JointCounts.of(run.summary, range(4)))
     >>> 0.8 < most_honest(cells).with_noise(0.05) < 0.9
     True
     """

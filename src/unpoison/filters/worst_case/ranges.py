@@ -64,7 +64,7 @@ class PossibleRanges:
     >>> from unpoison import Plan, simulate
     >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
     >>> run = simulate(plan, np.full(50_000, 0.5), "input:-1", 0.05, rng)
-    >>> ranges = PossibleRanges(JointCounts.of(run.summary, range(5)))
+    >>> ranges = PossibleRanges(JointCounts.of(run.summary, range(4)))
     >>> low, high = ranges.mean(0.05).ends
     >>> low < 0.5 < high < 1
     True
@@ -83,7 +83,7 @@ class PossibleRanges:
         >>> from unpoison import Plan, simulate
         >>> plan, rng = Plan.new("k-rr", 1.0, categories=["a", "b", "c"]), np.random.default_rng(1)
         >>> run = simulate(plan, np.tile(["a", "b", "b", "c"], 10_000), "targets:a", 0.1, rng)
-        >>> ranges = PossibleRanges(JointCounts.of(run.summary, range(5)))
+        >>> ranges = PossibleRanges(JointCounts.of(run.summary, range(4)))
         >>> low, high = ranges.frequencies(0.1)[0].ends
         >>> low < 0.25 < high
         True
@@ -103,7 +103,7 @@ class PossibleRanges:
         >>> from unpoison import Plan, simulate
         >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
         >>> run = simulate(plan, np.full(50_000, 0.5), "point:C", 0.2, rng)
-        >>> 0.15 < PossibleRanges(JointCounts.of(run.summary, range(5))).least_attackers < 0.2
+        >>> 0.15 < PossibleRanges(JointCounts.of(run.summary, range(4))).least_attackers < 0.2
         True
         """
         return max(1 - self._most_honest.with_noise(constants.LEAST_LEVEL), 0.0)
@@ -116,7 +116,7 @@ class PossibleRanges:
         >>> from unpoison import Plan, simulate
         >>> plan, rng = Plan.new(epsilon=1.0, low=-1, high=1), np.random.default_rng(1)
         >>> run = simulate(plan, np.full(50_000, 0.5), "noise", 0.2, rng)
-        >>> PossibleRanges(JointCounts.of(run.summary, range(5))).enough_attackers < 0.1
+        >>> PossibleRanges(JointCounts.of(run.summary, range(4))).enough_attackers < 0.1
         True
         """
         return max(1 - self._most_honest.with_noise(1 - constants.LEVEL), 0.0)
