@@ -126,7 +126,7 @@ def test_a_floor_of_nothing_does_not_hide_other_errors() -> None:
 
 
 def test_slices_are_drawn_in_their_order() -> None:
-    users = ["to 10^6", "to 100,000", "5,000 to 20,000", "to 10^6"]
+    users: list[object] = ["to 10^6", "to 100,000", "5,000 to 20,000", "to 10^6"]
     panel = UnseenFigure().panels(quick=True)[2]
     lines = panel.lines(table(users_slice=users, collection=["grouped"] * 4))
     assert list(lines["joint"]) == ["5,000 to 20,000", "to 100,000", "to 10^6"]
