@@ -24,7 +24,18 @@ NEEDS = {
 
 EXAMPLES = {
     "server": ("unpoison.collector.process.", "unpoison.collector.server."),
-    "slow": ("unpoison.collector.service.worker_process.", "unpoison.planner.advice."),
+    "slow": (
+        "unpoison.collector.service.worker_process.",
+        "unpoison.defences.emf_isolation_forest.",
+        "unpoison.experiments.plan_designs.",
+        "unpoison.filters.joint.intervals.",
+        "unpoison.filters.joint.selection.",
+        "unpoison.planner.advice.",
+        "unpoison.planner.expectations.",
+        "unpoison.protocols.joint",
+        "unpoison.protocols.worst_case.",
+        "unpoison.system.processes.",
+    ),
 }
 """Beginnings of the names of examples in docstrings, which cannot carry a marker."""
 

@@ -284,6 +284,7 @@ def test_a_text_column_of_ones_own_is_simulated(unpoison: Command, suffix: str) 
     assert planned == again
 
 
+@pytest.mark.slow
 def test_simulated_reports_of_categories_are_the_summary(unpoison: Command) -> None:
     unpoison.done(
         *("simulate", "--values", "values.csv", "-c", "drink", "-p", "drinks.json"),

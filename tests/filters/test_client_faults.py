@@ -234,6 +234,7 @@ def test_categories_are_not_rounded() -> None:
     assert rounded(run.summary).groups == ()
 
 
+@pytest.mark.slow
 def test_few_reports_leave_many_cells_empty_and_are_not_rounded() -> None:
     for seed in range(8):
         population = Population.of(np.random.default_rng(seed).random(200))
@@ -295,6 +296,7 @@ def drawn_collection(number: int) -> Summary:
     return simulate(plan, Population.of(sample.values), rng=rng).summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(200))
 def test_healthy_clients_do_not_round(number: int) -> None:
     assert rounded(drawn_collection(number)).groups == ()

@@ -96,6 +96,7 @@ def test_no_range_covers_the_whole_domain(ranges: list[PoisonRange]) -> None:
     assert all((chosen.low, chosen.high) != (End(0.0), End(1.0)) for chosen in ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "attacked"), [("uniform:O,C", [0, 1, 2, 3]), ("some-groups:1;uniform:C/2,C", [1])]
 )
@@ -119,6 +120,7 @@ def test_a_range_that_nothing_speaks_for_costs_more_than_it_gains() -> None:
     assert (foreseen_gains(FaintPoison.besides(nobody_fit(counts_of("none", 0)))) > 0).all()
 
 
+@pytest.mark.slow
 def test_intervals_allow_for_attackers_who_are_too_few_to_be_noticed() -> None:
     covered, plain = [], []
     for seed in range(20):
@@ -133,6 +135,7 @@ def test_intervals_allow_for_attackers_who_are_too_few_to_be_noticed() -> None:
     assert np.mean(covered) > np.mean(plain)
 
 
+@pytest.mark.slow
 def test_the_mean_is_averaged_over_poison_that_may_be_there() -> None:
     choice = choose_model(counts_of("uniform:3C/4,C", 0.004, users=50_000))
     values, mixture = choice.counts.values, FaintMixture.besides(choice.best)
@@ -145,6 +148,7 @@ def test_the_mean_is_averaged_over_poison_that_may_be_there() -> None:
     assert answer != choice.best.mean(values)
 
 
+@pytest.mark.slow
 def test_the_averaged_mean_is_nearer_to_the_truth_than_a_model_without_faint_poison() -> None:
     truth, alone, averaged = 2 * 2 / 7 - 1, [], []
     for seed in range(20):
@@ -156,6 +160,7 @@ def test_the_averaged_mean_is_nearer_to_the_truth_than_a_model_without_faint_poi
     assert np.mean(np.square(averaged)) < 0.9 * np.mean(np.square(alone))
 
 
+@pytest.mark.slow
 def test_intervals_of_honest_collections_are_hardly_wider() -> None:
     ratios = []
     for seed in range(8):

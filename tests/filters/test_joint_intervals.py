@@ -58,6 +58,7 @@ def test_noise_biases_the_most_likely_mean_but_hardly_the_free_one() -> None:
     assert free.std() < 1.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [0.0, 1.0])
 @pytest.mark.parametrize("mechanism", ["piecewise", "square-wave"])
 def test_intervals_cover_users_who_are_all_at_one_end(mechanism: str, end: float) -> None:

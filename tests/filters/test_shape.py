@@ -185,6 +185,7 @@ def test_a_value_that_many_users_share_at_an_end_is_kept() -> None:
 # Bands of the CDF
 
 
+@pytest.mark.slow
 def test_bands_hold_the_truth_as_often_as_they_say_whatever_the_shape() -> None:
     held = []
     for shape in ("smooth", "skewed", "spikes", "zeros", "even"):
@@ -214,6 +215,7 @@ def test_a_plan_with_a_step_has_a_histogram_and_a_band_on_its_values_alone() -> 
     assert (high - low).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_band_is_wider_with_more_models_and_larger_errors() -> None:
     counts, narrow = fitted("alike")
     wide = fit(counts, PoisonModel.alike(np.arange(64) >= 40, 3))
