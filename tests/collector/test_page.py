@@ -88,7 +88,11 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.fill("#create-high", "100")
     page.fill("#create-step", "1/2")
     page.fill("#create-epsilon", "1")
+    preview = page.text_content("#group-preview") or ""
+    assert "This makes 4 groups" in preview
+    assert "Half of all users are in the first." in preview
     page.fill("#create-min-epsilon", "1/2")
+    assert "Half of all users" not in (page.text_content("#group-preview") or "")
     page.fill("#create-min-users", "150")
     page.check("#create-open")
     picture(page, "create")

@@ -16,8 +16,8 @@ SHARE_TOLERANCE = 1e-9
 MIN_SHARE = 1e-6
 """A group of a smaller share would stay empty below a million users."""
 DEFAULT_PARTS = 8
-"""ε over ε0 of a plan that names none: what serves the joint filter best (docs/method.md, The
-default plan)."""
+"""ε over ε0 of a plan that names none: what serves the joint filter best (docs/method.md, Which
+plan suits it)."""
 
 
 @dataclass(frozen=True)

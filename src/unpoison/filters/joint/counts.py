@@ -194,6 +194,10 @@ class JointCounts:
         log_likelihood = float(xlogy(self.counts, expected).sum())
         return 2 * (self.saturated_log_likelihood - log_likelihood)
 
+    def is_hopeless(self, deviance: float) -> bool:
+        """Whether a model is so far from the counts that fitting it exactly is of no use."""
+        return deviance > constants.HOPELESS_DEVIANCE * self.counts.size
+
     def precision(self, expected: FloatArray) -> FloatArray:
         """N_t / p_ti: 1/variance of each observed fraction, where p is expected."""
         precision: FloatArray = self.reports[:, None] / expected

@@ -88,10 +88,6 @@ class ModelSearch:
         explains = candidate.p_value > constants.LEAST_FIT_P_VALUE
         return explains and not outvoted(self.counts, candidate)
 
-    def is_hopeless(self, candidate: Fit) -> bool:
-        """Whether a model is so far from the counts that refining it is of no use."""
-        return candidate.deviance > constants.HOPELESS_DEVIANCE * self.counts.counts.size
-
     def rank(self, candidate: Fit) -> Rank:
         """Sort key; the least is the best.
 

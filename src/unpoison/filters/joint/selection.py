@@ -122,7 +122,7 @@ def choose_model(counts: JointCounts) -> ModelChoice:
         poisoned = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
         finer = _with_point_values(counts, search, [nobody, even, *poisoned], supports)
         # Values that explain next to nothing would make all that follows slow.
-        if finer is search or search.is_hopeless(finer.best):
+        if finer is search or counts.is_hopeless(finer.best.deviance):
             break
         search = finer
         search_ranges(search)

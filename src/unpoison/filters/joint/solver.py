@@ -54,7 +54,7 @@ def maximise_likelihood(counts: JointCounts, model: PoisonModel, most_steps: int
         step_length = _move(point, step)
         _lower_barrier(point, step_length)
         step, steps = ScoringStep.at(point), steps + 1
-        if steps > constants.STEPS_BEFORE_GIVING_UP and _hopeless(point):
+        if steps > constants.STEPS_BEFORE_GIVING_UP and point.counts.is_hopeless(point.deviance()):
             break
     return Maximum(point, step, steps, _converged(point, step_length))
 
@@ -107,8 +107,3 @@ def _converged(point: Point, step_length: float) -> bool:
     near = point.duality_gap < constants.GAP_SLACK * constants.LAST_BARRIER * point.bound_count
     at_the_end = point.barrier <= constants.LAST_BARRIER
     return at_the_end and step_length > constants.FULL_STEP and near
-
-
-def _hopeless(point: Point) -> bool:
-    """Whether the counts are so far from the model that an exact maximum is of no use."""
-    return point.deviance() > constants.HOPELESS_DEVIANCE * point.counts.counts.size

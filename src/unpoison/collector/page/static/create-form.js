@@ -80,7 +80,7 @@ function plan() {
   if (field("kind").value === "plan") return pastedPlan();
   const budgets = {
     epsilon: number(field("epsilon").value, "epsilon"),
-    min_epsilon: number(field("min_epsilon").value, "min_epsilon"),
+    ...optional("min_epsilon"),
   };
   if (field("kind").value === "categories")
     return { mechanism: "k-rr-integer", ...budgets, categories: categories() };
@@ -89,14 +89,14 @@ function plan() {
     ...budgets,
     low: number(field("low").value, "low"),
     high: number(field("high").value, "high"),
-    ...step(),
+    ...optional("step"),
   };
 }
 
-/** The key of the step, where there is one. */
-function step() {
-  const text = field("step").value;
-  return text.trim() ? { step: number(text, "step") } : {};
+/** A number under the name of its field, unless that is empty. */
+function optional(name) {
+  const text = field(name).value;
+  return text.trim() ? { [name]: number(text, name) } : {};
 }
 
 function categories() {
