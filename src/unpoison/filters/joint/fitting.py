@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import chdtrc
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -52,7 +52,7 @@ class Fit:
     @cached_property
     def p_value(self) -> float:
         """Chance of counts that fit as badly, if the model is true (χ²)."""
-        return float(chdtrc(max(self.degrees_of_freedom, 1.0), self.deviance))
+        return float(scipy.special.chdtrc(max(self.degrees_of_freedom, 1.0), self.deviance))
 
     def mean(self, values: FloatArray) -> float:
         """The honest mean of the given values of x."""
@@ -88,8 +88,16 @@ class Fit:
 
 
 @single_threaded
-def fit(counts: JointCounts, model: PoisonModel, most_steps: int | None = None) -> Fit:
+def fit(
+    counts: JointCounts,
+    model: PoisonModel,
+    most_steps: int | None = None,
+    nobody: Fit | None = None,
+) -> Fit:
     """Maximise the likelihood under a model.
+
+    `nobody` is the fit of no poison to the same counts, where it is at hand: evenly spread poison
+    is compared with it.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -103,10 +111,9 @@ def fit(counts: JointCounts, model: PoisonModel, most_steps: int | None = None) 
     best = _fit_of(maximise_likelihood(counts, model, most_steps))
     if model.flat:
         # The likelihood may have a second peak, at nothing but noise: no noise may be better.
-        nobody = PoisonModel.nobody(*counts.counts.shape)
-        without_noise = _fit_of(maximise_likelihood(counts, nobody, most_steps))
-        if without_noise.deviance < best.deviance:
-            return replace(without_noise, model=model)
+        nobody = nobody or fit(counts, PoisonModel.nobody(*counts.counts.shape), most_steps)
+        if nobody.deviance < best.deviance:
+            return replace(nobody, model=model)
     return best
 
 

@@ -59,7 +59,8 @@ class ModelSearch:
         shape = b"" if model.shape is None else model.shape.tobytes()
         key = model.kind, model.free_shares, model.support.tobytes(), shape
         if key not in self.fits:
-            self.fits[key] = fit(self.counts, model)
+            nobody = self.fit(PoisonModel.nobody(*model.support.shape)) if model.flat else None
+            self.fits[key] = fit(self.counts, model, nobody=nobody)
         return self.fits[key]
 
     def score(self, candidate: Fit) -> float:

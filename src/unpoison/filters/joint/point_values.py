@@ -58,7 +58,9 @@ def _with_values_for(
         mixture = most_likely_mixture(extended, best, transitions)
         if mixture is None or best.deviance - mixture.deviance < counts.bic_penalty:
             break
-        held = np.flatnonzero(mixture.honest > constants.HELD_SHARE)
+        # A value that another model has asked for before would be the same column once more.
+        new = ~np.isin(values, counts.values)
+        held = np.flatnonzero((mixture.honest > constants.HELD_SHARE) & new)
         extended = counts.with_inputs(transitions[:, :, held], values[held])
         best = fit(extended, model)
     return extended

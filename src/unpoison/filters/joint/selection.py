@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -116,11 +116,13 @@ def choose_model(counts: JointCounts) -> ModelChoice:
     search_ranges(search)
     # A poor fit may be due to values that many users share: these come before any other attack.
     # Twice, because the poison is found only with about the right values, and these with it.
+    values_without_poison: JointCounts | None = None
     for _ in range(constants.VALUE_SEARCHES):
         if not _explains_badly(search.best):
             break
         poisoned = [] if search.best.model.kind in (NOBODY, EVEN) else [search.best.model]
-        finer = _with_point_values(counts, search, [nobody, even, *poisoned], supports)
+        values_without_poison = values_without_poison or with_point_values(counts, [nobody, even])
+        finer = _with_point_values(values_without_poison, search, poisoned, supports)
         # Values that explain next to nothing would make all that follows slow.
         if finer is search or counts.is_hopeless(finer.best.deviance):
             break
@@ -156,9 +158,9 @@ def _search_simple_models(counts: JointCounts, supports: list[BoolArray]) -> Mod
 def _with_point_values(
     counts: JointCounts, search: ModelSearch, models: list[PoisonModel], supports: list[BoolArray]
 ) -> ModelSearch:
-    """A new search with the values of users added that the models ask for, if any."""
+    """A new search with the values of users added that the models ask for, if these are others."""
     finer = with_point_values(counts, models)
-    if finer is counts:
+    if np.array_equal(finer.values, search.counts.values):
         return search
     finer_search = _search_simple_models(finer, supports)
     for model in models:
@@ -239,5 +241,5 @@ def _is_plausible(search: ModelSearch, best: Fit, candidate: Fit) -> bool:
     gain = best.deviance - candidate.deviance
     # A share of noise can only be positive, so its test has one side.
     level = 2 * constants.SIGNIFICANCE if kind == EVEN else constants.SIGNIFICANCE
-    better = parameters > 0 and float(chi2.sf(gain, parameters)) < level and kind != OWN
+    better = parameters > 0 and float(scipy.stats.chi2.sf(gain, parameters)) < level and kind != OWN
     return better or search.score(candidate) - search.score(best) < constants.CLOSE_SCORE
