@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Tests start hundreds of processes, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test quick check docs docs-outputs bench evaluation clean
 
 demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 20,000 devices

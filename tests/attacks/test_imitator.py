@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from scipy.optimize import linprog, nnls
 
 from unpoison import Plan, simulate
@@ -144,7 +145,7 @@ def test_attackers_of_all_groups_work_it_out_once(monkeypatch: pytest.MonkeyPatc
         solved.append(args)
         return linprog(*args, **options)
 
-    monkeypatch.setattr(imitation, "linprog", solve)
+    monkeypatch.setattr(scipy.optimize, "linprog", solve)
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1, cells=64)
     population = Population(np.array([0.2, 0.6]), np.array([600, 300]))
     simulate(plan, population, "imitator:up", SHARE, np.random.default_rng(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc
+import scipy
 
 from unpoison.attacks.base import attacks
 from unpoison.attacks.ranges import RangeAttack
@@ -47,4 +47,4 @@ class Beta(RangeAttack):
 
     def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
         """The regularised incomplete beta function."""
-        return np.asarray(betainc(self.a, self.b, fractions), dtype=np.float64)
+        return np.asarray(scipy.special.betainc(self.a, self.b, fractions), dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from unpoison.attacks.base import attacks
 from unpoison.attacks.ranges import RangeAttack
@@ -14,8 +14,6 @@ from unpoison.types import FloatArray
 
 HALF_RANGE = 3.0
 """Half of the range in standard deviations: 99.7 % of a normal distribution lie within it."""
-TAIL = float(ndtr(-HALF_RANGE))
-"""The probability that a normal number lies beyond one end of the range."""
 
 
 @attacks.register("gaussian")
@@ -37,10 +35,21 @@ class Gaussian(RangeAttack):
 
     def draw_fractions(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw by the inverse of the distribution function, which equals drawing again."""
-        probabilities = TAIL + (1 - 2 * TAIL) * rng.random(count)
-        return np.asarray((ndtri(probabilities) + HALF_RANGE) / (2 * HALF_RANGE), dtype=np.float64)
+        tail = _beyond_one_end()
+        probabilities = tail + (1 - 2 * tail) * rng.random(count)
+        return np.asarray(
+            (scipy.special.ndtri(probabilities) + HALF_RANGE) / (2 * HALF_RANGE), dtype=np.float64
+        )
 
     def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
         """The truncated normal distribution function."""
-        probabilities = ndtr(HALF_RANGE * (2 * fractions - 1))
-        return np.asarray((probabilities - TAIL) / (1 - 2 * TAIL), dtype=np.float64)
+        tail, probabilities = (
+            _beyond_one_end(),
+            scipy.special.ndtr(HALF_RANGE * (2 * fractions - 1)),
+        )
+        return np.asarray((probabilities - tail) / (1 - 2 * tail), dtype=np.float64)
+
+
+def _beyond_one_end() -> float:
+    """The probability that a normal number lies beyond one end of the range."""
+    return float(scipy.special.ndtr(-HALF_RANGE))

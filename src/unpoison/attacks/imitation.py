@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy
 
 from unpoison.attacks.base import Attack
 from unpoison.attacks.target import Collection
@@ -97,7 +97,7 @@ class Imitation:
         decoys = reports.shape[1] - len(gains)
         total = np.zeros((2, reports.shape[1]))
         total[0, : len(gains)] = total[1, len(gains) :] = 1.0
-        solution = linprog(
+        solution = scipy.optimize.linprog(
             np.concatenate([-gains, np.zeros(decoys)]),
             # In units of an even share of a bucket, which the solver's tolerances are made for.
             A_ub=-REPORT_BUCKETS * reports,

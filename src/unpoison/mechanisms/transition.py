@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
+import scipy
 
 from unpoison.types import FloatArray
 
@@ -31,11 +31,11 @@ class Transition(ABC):
     True
     """
 
-    sparse: csr_array
+    sparse: scipy.sparse.csr_array
     inputs: int
 
     @cached_property
-    def transposed(self) -> csr_array:
+    def transposed(self) -> scipy.sparse.csr_array:
         """Sᵀ by rows, which multiplies faster than S read by columns."""
         return self.sparse.T.tocsr()
 
@@ -117,9 +117,9 @@ class DiagonalTransition(Transition):
 
     def __init__(self, categories: int, kept: float, other: float) -> None:
         self.inputs = categories
-        diagonal = eye_array(categories) * (kept - other)
-        constant = csr_array(np.full((categories, 1), other))
-        self.sparse = csr_array(hstack([diagonal, constant]))
+        diagonal = scipy.sparse.eye_array(categories) * (kept - other)
+        constant = scipy.sparse.csr_array(np.full((categories, 1), other))
+        self.sparse = scipy.sparse.csr_array(scipy.sparse.hstack([diagonal, constant]))
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
         """The histogram, then its sum."""
@@ -146,7 +146,7 @@ class StackedTransition(Transition):
         self.part = parts[0]
         self.inputs = self.part.inputs
         scaled = [part.sparse * share for part, share in zip(parts, shares, strict=True)]
-        self.sparse = csr_array(vstack(scaled))
+        self.sparse = scipy.sparse.csr_array(scipy.sparse.vstack(scaled))
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
         """The features that all parts share."""
@@ -159,7 +159,7 @@ class StackedTransition(Transition):
 
 def _window_matrix(
     knots: FloatArray, edges: FloatArray, width: float, inside: float, outside: float
-) -> csr_array:
+) -> scipy.sparse.csr_array:
     """S for `WindowTransition`: integrate the report density piece by piece.
 
     Between neighbouring points of edges ∪ knots ∪ (knots + width) the density is linear in y, so
@@ -201,8 +201,8 @@ class _Entries:
         self.add(rows, left, factor * (1 - share))
         self.add(rows, left + 1, factor * share)
 
-    def matrix(self) -> csr_array:
+    def matrix(self) -> scipy.sparse.csr_array:
         rows, columns, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
-        matrix = coo_array((values, (rows, columns)), shape=self.shape).tocsr()
+        matrix = scipy.sparse.coo_array((values, (rows, columns)), shape=self.shape).tocsr()
         matrix.sum_duplicates()
         return matrix

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2
+import scipy
 
 from unpoison.filters.joint import Fit, PoisonModel, fit
 from unpoison.plan import Plan
@@ -49,8 +48,12 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
 
 def _detected_noncentrality(degrees: float) -> float:
     """The non-centrality with which the χ² test rejects as often as POWER says."""
-    limit = chi2.isf(LEVEL, degrees)
-    return float(brentq(lambda shift: ncx2.sf(limit, degrees, shift) - POWER, 1e-6, 100 * limit))
+    limit = scipy.stats.chi2.isf(LEVEL, degrees)
+    return float(
+        scipy.optimize.brentq(
+            lambda shift: scipy.stats.ncx2.sf(limit, degrees, shift) - POWER, 1e-6, 100 * limit
+        )
+    )
 
 
 def _smallest_share(detected: Callable[[float], bool]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+import scipy
 
 from unpoison.plan import Plan
 from unpoison.simulation.ground_truth import GroundTruth
@@ -75,7 +75,7 @@ class Reference:
         """
         names = plan.categories
         cells = _distinct_values(plan) if names is None else len(names)
-        cumulative = beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
+        cumulative = scipy.stats.beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
         numbers = np.diff(np.rint(cumulative * self.users)).astype(np.int64)
         if names is not None:
             return Population(np.array(names), numbers)

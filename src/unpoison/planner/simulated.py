@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.joint import Intervals, JointCounts, choose_model
 from unpoison.filters.joint.selection import ModelChoice
@@ -157,5 +157,5 @@ def _scatter(squared_errors: Sequence[float], attainable: float) -> float:
 def _agree(trials: int, observed: float, attainable: float) -> bool:
     if not attainable:
         return False
-    chance = float(chi2.cdf(trials * observed / attainable**2, trials))
+    chance = float(scipy.stats.chi2.cdf(trials * observed / attainable**2, trials))
     return DISAGREEMENT / 2 < chance < 1 - DISAGREEMENT / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc
+import scipy
 
 from unpoison.types import FloatArray
 
@@ -23,4 +23,4 @@ def group_sizes_p_value(users: FloatArray, expected: FloatArray) -> float:
     if len(users) < 2:
         return 1.0
     means = users.sum() * expected / expected.sum()
-    return float(chdtrc(len(users) - 1, np.sum((users - means) ** 2 / means)))
+    return float(scipy.special.chdtrc(len(users) - 1, np.sum((users - means) ** 2 / means)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from scipy.special import chdtrc
+import scipy
 
 from unpoison.estimate.honest_reports import mean_of
 from unpoison.estimate.postprocessing import post_process_named, projected
@@ -70,7 +70,7 @@ def unfiltered_answer(summary: Summary, tiers: list[list[int]]) -> UnfilteredAns
     answer = sum(share * own for share, (own, _) in zip(shares, answers, strict=True))
     degrees = sum((len(groups) - 1) * _freedom(summary) for groups in tiers)
     apart = sum(statistic for _, statistic in answers)
-    p_value = float(chdtrc(degrees, apart)) if degrees else 1.0
+    p_value = float(scipy.special.chdtrc(degrees, apart)) if degrees else 1.0
     if plan.categories is None:
         return UnfilteredAnswer(plan.natural(float(answer[0])), p_value)
     frequencies = dict(zip(plan.categories, answer.tolist(), strict=True))

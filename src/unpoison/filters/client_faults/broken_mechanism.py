@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from unpoison.mechanisms import Mechanism, Transition
 from unpoison.mechanisms.randomness import Generator
@@ -60,7 +60,7 @@ class DenseTransition(Transition):
     """
 
     def __init__(self, matrix: FloatArray) -> None:
-        self.sparse, self.inputs = csr_array(matrix), matrix.shape[1]
+        self.sparse, self.inputs = scipy.sparse.csr_array(matrix), matrix.shape[1]
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
         """The histogram itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from unpoison.filters.client_faults.broken_mechanism import BrokenMechanism, Users
 from unpoison.filters.client_faults.hypotheses import Hypothesis
@@ -95,7 +95,7 @@ def least_deviance(counts: JointCounts, broken: FloatArray) -> float:
     matrix = both.reshape(-1, both.shape[2])
     weights = (1 / counts.noise).ravel()
     basis, triangle = np.linalg.qr(weights[:, None] * matrix)
-    solution = nnls(triangle, basis.T @ (weights * counts.observed.ravel()))[0]
+    solution = scipy.optimize.nnls(triangle, basis.T @ (weights * counts.observed.ravel()))[0]
     expected = (matrix @ (solution / solution.sum())).reshape(counts.counts.shape)
     with np.errstate(divide="ignore"):
         return counts.deviance(expected)

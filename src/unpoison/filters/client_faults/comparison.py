@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import chdtrc
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.client_faults import constants
 from unpoison.filters.client_faults.broken_mechanism import BrokenMechanism, Users
@@ -101,7 +99,7 @@ class BrokenFit:
     def is_significant(self, nobody: Fit) -> bool:
         """Whether it explains the counts better than healthy clients, beyond chance."""
         gain = max(nobody.deviance - self.fit.deviance, 0.0)
-        return bool(chdtrc(1, gain) * self.hypotheses < constants.FALSE_ALARMS)
+        return bool(scipy.special.chdtrc(1, gain) * self.hypotheses < constants.FALSE_ALARMS)
 
 
 @single_threaded
@@ -151,7 +149,7 @@ def _others_explained(counts: JointCounts, left_out: int) -> bool:
     rest = replace(counts, counts=counts.counts[others], transitions=counts.transitions[others])
     parameters = rest.counts.size - len(others)
     return bool(
-        chdtrc(parameters, least_deviance(rest, rest.transitions))
+        scipy.special.chdtrc(parameters, least_deviance(rest, rest.transitions))
         > joint_constants.LEAST_FIT_P_VALUE
     )
 
@@ -186,7 +184,7 @@ def _most_likely_share(counts: JointCounts, broken: BrokenTransitions) -> tuple[
     def fit_with(share: float) -> Fit:
         return fit(broken.mixed(counts, share), nobody)
 
-    inner = minimize_scalar(
+    inner = scipy.optimize.minimize_scalar(
         lambda share: fit_with(share).deviance,
         bounds=(0.0, constants.MOST_BROKEN),
         method="bounded",
@@ -252,7 +250,7 @@ def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
     near = constants.SHARE_STEP if broken.share < 1 / 2 else -constants.SHARE_STEP
     rise = max(at(broken.share + near).deviance - broken.fit.deviance, 0.0) / broken.scatter.scale
     reach = abs(near) * math.sqrt(
-        float(chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) / max(rise, 1.0)
+        float(scipy.stats.chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) / max(rise, 1.0)
     )
     low, high = broken.share - reach, broken.share + reach
     return at(max(low, 0.0)), at(min(high, constants.MOST_BROKEN))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.special import chdtrc
+import scipy
 
 from unpoison.filters.client_faults import constants
 from unpoison.filters.client_faults.finding import ClientFault
@@ -61,14 +60,16 @@ def find_dropout(
         return None
     kept = users / expected
     whole = float(users[fewest].sum() / expected[fewest].sum())
-    falling = isotonic_regression(kept[order], weights=expected[order], increasing=False).x
+    falling = scipy.optimize.isotonic_regression(
+        kept[order], weights=expected[order], increasing=False
+    ).x
     explained = np.empty_like(falling)
     explained[order] = falling
     means = explained * expected
     # A group may have no reports at all.
     misfit = float(((users - means) ** 2 / np.maximum(means, 1.0)).sum())
     if (
-        chdtrc(len(users) - 1, misfit) < joint_constants.LEAST_FIT_P_VALUE
+        scipy.special.chdtrc(len(users) - 1, misfit) < joint_constants.LEAST_FIT_P_VALUE
         or explained[~fewest].min() >= whole
     ):
         return None

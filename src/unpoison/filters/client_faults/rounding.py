@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+import scipy
 
 from unpoison.filters.client_faults import constants
 from unpoison.filters.client_faults.broken_mechanism import BrokenClient
@@ -125,7 +125,7 @@ def beyond_honest(lattice: Lattice, cell_counts: IntArray, level: float) -> bool
     False
     """
     on_lattice, reports = int(cell_counts[lattice.cells].sum()), int(cell_counts.sum())
-    return bool(binom.sf(on_lattice - 1, reports, lattice.most_honest) < level)
+    return bool(scipy.stats.binom.sf(on_lattice - 1, reports, lattice.most_honest) < level)
 
 
 def _besides_fullest(lattice: Lattice, share: float, cell_counts: IntArray) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import pdtrc
+import scipy
 
 from unpoison.filters.client_faults import constants
 from unpoison.mechanisms import Mechanism
@@ -54,7 +54,7 @@ def _stands_out(counts: IntArray, expected: FloatArray) -> np.ndarray:
     level = constants.FALSE_ALARMS / len(counts)
     # The average itself is uncertain: one report more among all neighbours.
     likely = constants.CLEAR_SPIKE * (expected + 1 / constants.SPIKE_NEIGHBOURS)
-    return np.asarray(pdtrc(counts - 1, likely) < level)
+    return np.asarray(scipy.special.pdtrc(counts - 1, likely) < level)
 
 
 def _report_in(mechanism: Mechanism, cell: int) -> float:

@@ -6,8 +6,7 @@ Exact: the likelihood is concave in the honest share, and for each share it has 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln, xlogy
+import scipy
 
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.types import BoolArray, FloatArray
@@ -56,8 +55,12 @@ def unit_deviance(expected: float) -> float:
         return 1 + 1 / (6 * expected)
     # Counts beyond have no weight: 2e + 100 is 20 standard deviations √e above e, or more.
     counts = np.arange(int(2 * expected) + 100)
-    probabilities = np.exp(xlogy(counts, expected) - expected - gammaln(counts + 1))
-    return float(probabilities @ (2 * (xlogy(counts, counts / expected) - counts + expected)))
+    probabilities = np.exp(
+        scipy.special.xlogy(counts, expected) - expected - scipy.special.gammaln(counts + 1)
+    )
+    return float(
+        probabilities @ (2 * (scipy.special.xlogy(counts, counts / expected) - counts + expected))
+    )
 
 
 class _Mixture:
@@ -85,7 +88,7 @@ class _Mixture:
         if lowest <= min(highest, 1.0):
             return 0.0
         bounds = (min(highest, 1.0), min(lowest, 1.0))
-        best = minimize_scalar(
+        best = scipy.optimize.minimize_scalar(
             self.loss, bounds=bounds, method="bounded", options={"xatol": SHARE_PRECISION}
         )
         # The search only comes near its ends, and the best S may be 1.

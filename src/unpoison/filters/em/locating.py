@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.special import chdtri
+import scipy
 
 from unpoison.filters.em.category_deviance import support_deviance, unit_deviance
 from unpoison.filters.em.group_counts import GroupCounts
@@ -96,7 +96,7 @@ class _CategorySearch:
         # The least expected count: at least half of users are honest, each reports a category with
         # probability `other` or more.
         fewest_expected = float(group.counts.sum()) * self.mechanism.other / 2
-        threshold = float(chdtri(self.mechanism.cells - 1, FALSE_ALARM_LEVEL))
+        threshold = float(scipy.special.chdtri(self.mechanism.cells - 1, FALSE_ALARM_LEVEL))
         self.allowed = threshold * unit_deviance(fewest_expected)
         self.ruled = False
 

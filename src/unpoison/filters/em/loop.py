@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from unpoison.errors import ConvergenceWarning, InvalidParameter
 from unpoison.filters.em.m_steps import FreePoison, MStep
-from unpoison.filters.em.sparse_product import SparseProduct
+from unpoison.filters.em.sparse_product import SparseProduct, product_kernel
 from unpoison.mechanisms import Transition
 from unpoison.types import FloatArray
 
@@ -161,8 +161,9 @@ class _Batch:
         # in every iteration.
         self.bucket_buffer = np.empty_like(self.shares)
         self.gathered_features = np.empty_like(self.features)
-        self.forward = SparseProduct(_block_diagonal([t.sparse for t in transitions]))
-        self.adjoint = SparseProduct(_block_diagonal([t.transposed for t in transitions]))
+        kernel = product_kernel()
+        self.forward = SparseProduct(_block_diagonal([t.sparse for t in transitions]), kernel)
+        self.adjoint = SparseProduct(_block_diagonal([t.transposed for t in transitions]), kernel)
 
         self.inputs = _slices([t.inputs for t in transitions])
         self.outputs = _slices([t.outputs for t in transitions])
@@ -245,7 +246,7 @@ def _slices(lengths: list[int]) -> list[slice]:
     return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
 
-def _block_diagonal(blocks: list[csr_array]) -> csr_array:
+def _block_diagonal(blocks: list[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
     """Blocks down the diagonal, in less time than SciPy's general builder takes for small ones."""
     columns = _slices([block.shape[1] for block in blocks])
     entries = _slices([block.nnz for block in blocks])
@@ -254,7 +255,7 @@ def _block_diagonal(blocks: list[csr_array]) -> csr_array:
     pointers = np.concatenate([*starts, [entries[-1].stop]])
     data = np.concatenate([block.data for block in blocks])
     shape = (sum(block.shape[0] for block in blocks), columns[-1].stop)
-    return csr_array((data, np.concatenate(indices), pointers), shape=shape)
+    return scipy.sparse.csr_array((data, np.concatenate(indices), pointers), shape=shape)
 
 
 def tolerance(epsilon: float) -> float:

@@ -3,16 +3,17 @@
 EM multiplies by the same small matrices tens of thousands of times. SciPy's compiled kernel adds
 into an array that is given; its public operator allocates one and checks its operands first, which
 takes longer than a product of this size. The kernel is no part of SciPy's public interface: it is
-tried on a known product when this module is loaded, and the operator is used if that fails.
+tried on a known product before its first use, and the operator is used if that fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from unpoison.types import FloatArray
 
@@ -38,20 +39,27 @@ def private_kernel() -> Kernel | None:
     return kernel if out[0] == 7 else None
 
 
-_KERNEL = private_kernel()
+@cache
+def product_kernel() -> Kernel | None:
+    """`private_kernel`, tried once for each process.
+
+    >>> product_kernel() is product_kernel()
+    True
+    """
+    return private_kernel()
 
 
 class SparseProduct:
-    """A matrix to multiply by many times.
+    """A matrix to multiply by many times; without a kernel by SciPy's public operator.
 
     >>> out = np.array([1.0, 1.0])
-    >>> matrix = csr_array(np.array([[1.0, 2.0], [0.0, 3.0]]))
-    >>> SparseProduct(matrix).add(np.array([1.0, 1.0]), out)
+    >>> matrix = scipy.sparse.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> SparseProduct(matrix, product_kernel()).add(np.array([1.0, 1.0]), out)
     >>> out.tolist()
     [4.0, 4.0]
     """
 
-    def __init__(self, matrix: csr_array, kernel: Kernel | None = _KERNEL) -> None:
+    def __init__(self, matrix: scipy.sparse.csr_array, kernel: Kernel | None) -> None:
         self.matrix, self.kernel = matrix, kernel
         rows, columns = matrix.shape
         # Indices of half the width: more of the matrix stays in the processor's cache.

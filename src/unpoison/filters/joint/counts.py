@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from unpoison.errors import NotEnoughData
 from unpoison.filters.buckets import MIN_REPORTS, Buckets
@@ -157,7 +157,7 @@ class JointCounts:
     @cached_property
     def saturated_log_likelihood(self) -> float:
         """Log-likelihood of the model that expects exactly the observed fractions."""
-        return float(xlogy(self.counts, self.observed).sum())
+        return float(scipy.special.xlogy(self.counts, self.observed).sum())
 
     @property
     def stacked_transitions(self) -> FloatArray:
@@ -191,7 +191,7 @@ class JointCounts:
 
     def deviance(self, expected: FloatArray) -> float:
         """Twice the log-likelihood by which expected fractions p fall short of the observed."""
-        log_likelihood = float(xlogy(self.counts, expected).sum())
+        log_likelihood = float(scipy.special.xlogy(self.counts, expected).sum())
         return 2 * (self.saturated_log_likelihood - log_likelihood)
 
     def is_hopeless(self, deviance: float) -> bool:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr
+import scipy
 
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import constants
@@ -94,15 +93,15 @@ class FaintMixture:
         ends = float(middles.min()) - 2 * farthest, float(middles.max()) + 2 * farthest
 
         def below(mean: float) -> float:
-            return float(weights @ ndtr((mean - middles) / error))
+            return float(weights @ scipy.special.ndtr((mean - middles) / error))
 
         def above(mean: float) -> float:
-            return float(weights @ ndtr((middles - mean) / error))
+            return float(weights @ scipy.special.ndtr((middles - mean) / error))
 
         # Either tail by its own function: 1 − above would lose a tail that is nearly 0 or 1.
         low_tail, high_tail = tail * below(highest), tail * above(lowest)
-        low = brentq(lambda mean: below(mean) - low_tail, *ends)
-        high = brentq(lambda mean: above(mean) - high_tail, *ends)
+        low = scipy.optimize.brentq(lambda mean: below(mean) - low_tail, *ends)
+        high = scipy.optimize.brentq(lambda mean: above(mean) - high_tail, *ends)
         return float(low), float(high)
 
 

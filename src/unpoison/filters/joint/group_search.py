@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.attacked_groups import PutAside, sets_of_groups
@@ -50,7 +50,7 @@ def _all_groups_agree(search: ModelSearch) -> bool:
     groups, outputs = counts.counts.shape
     singles = [PutAside.of(counts, np.arange(groups) == group) for group in range(groups)]
     gain = max(nobody.deviance - aside.rest.deviance for aside in singles)
-    return bool(chi2.sf(gain, outputs - 1) > constants.SIGNIFICANCE / groups)
+    return bool(scipy.stats.chi2.sf(gain, outputs - 1) > constants.SIGNIFICANCE / groups)
 
 
 def _promising_sets(search: ModelSearch) -> list[PutAside]:

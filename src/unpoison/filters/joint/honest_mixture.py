@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -60,7 +59,7 @@ class MixtureStep:
     def solve(self, counts: JointCounts) -> Mixture:
         """The solution for a collection's counts."""
         target = self.weights * (counts.observed - self.poison).ravel()
-        solution = nnls(self.triangle, self.basis.T @ target)[0]
+        solution = scipy.optimize.nnls(self.triangle, self.basis.T @ target)[0]
         return self._mixture(counts, solution)
 
     def thinned(self, counts: JointCounts, mixture: Mixture) -> Mixture:
@@ -70,7 +69,10 @@ class MixtureStep:
         it would be fitted with as many again, and fit better than those of real users.
         """
         right = self.basis.T @ (self.weights * (counts.observed - self.poison).ravel())
-        held, missed = np.flatnonzero(mixture.honest), chi2.isf(constants.SIGNIFICANCE, 1)
+        held, missed = (
+            np.flatnonzero(mixture.honest),
+            scipy.stats.chi2.isf(constants.SIGNIFICANCE, 1),
+        )
         while True:
             shares, variances = _least_squares(self.triangle[:, held], right)
             # Those below 0 come first: the others do without them.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import ndimage
-from scipy.optimize import linprog
-from scipy.stats import norm
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -30,10 +28,12 @@ def least_poison(counts: JointCounts) -> BoolArray:
     True
     """
     noise = counts.noise
-    kappa = norm.isf(constants.SUPPORT_LEVEL / noise.size)
+    kappa = scipy.stats.norm.isf(constants.SUPPORT_LEVEL / noise.size)
     bounds = (counts.observed + kappa * noise).ravel()
     objective = -np.ones(counts.inputs)
-    solution = linprog(objective, A_ub=counts.stacked_transitions, b_ub=bounds, method="highs")
+    solution = scipy.optimize.linprog(
+        objective, A_ub=counts.stacked_transitions, b_ub=bounds, method="highs"
+    )
     if solution.x is None:
         return np.zeros(counts.counts.shape, dtype=bool)
     excess = (counts.observed - counts.transitions @ solution.x) / noise
@@ -102,7 +102,7 @@ def with_neighbours(deviations: FloatArray) -> FloatArray:
     2.24
     """
     size = 2 * constants.NEIGHBOURS + 1
-    mean = ndimage.uniform_filter1d(deviations, size, axis=1, mode="nearest")
+    mean = scipy.ndimage.uniform_filter1d(deviations, size, axis=1, mode="nearest")
     together: FloatArray = math.sqrt(size) * mean
     return together
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.faint_mixture import FaintMixture
@@ -117,10 +117,10 @@ def _around(answer: float, middle: float, error: float, limits: Interval) -> Int
     error, tail = max(error, float(np.finfo(float).tiny)), constants.INTERVAL_LEVEL / 2
     farthest = constants.FARTHEST_MIDDLE * error
     middle = min(max(middle, limits[0] - farthest), limits[1] + farthest)
-    above_lowest = norm.sf((limits[0] - middle) / error)
-    below_highest = norm.cdf((limits[1] - middle) / error)
-    high = middle + error * float(norm.isf(tail * above_lowest))
-    low = middle - error * float(norm.isf(tail * below_highest))
+    above_lowest = scipy.stats.norm.sf((limits[0] - middle) / error)
+    below_highest = scipy.stats.norm.cdf((limits[1] - middle) / error)
+    high = middle + error * float(scipy.stats.norm.isf(tail * above_lowest))
+    low = middle - error * float(scipy.stats.norm.isf(tail * below_highest))
     return min(low, answer), max(high, answer)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.special import rel_entr
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.counts import JointCounts
@@ -146,5 +146,7 @@ class Point:
             return 0.0
         users, shares = self.counts.users[self.attacked], self.attacker_shares
         average = users @ shares / users.sum()
-        lost = rel_entr(shares, average) + rel_entr(1 - shares, 1 - average)
+        lost = scipy.special.rel_entr(shares, average) + scipy.special.rel_entr(
+            1 - shares, 1 - average
+        )
         return float(users @ lost)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy import ndimage
+import scipy
 
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.fitting import Fit
@@ -100,8 +100,8 @@ def islands(support: BoolArray) -> list[BoolArray]:
     [3, 1]
     """
     # Corners connect too: poison may shift by a bucket from one group to the next.
-    with_corners = ndimage.generate_binary_structure(2, 2)
-    labels, number = ndimage.label(widened(support), structure=with_corners)
+    with_corners = scipy.ndimage.generate_binary_structure(2, 2)
+    labels, number = scipy.ndimage.label(widened(support), structure=with_corners)
     return [support & (labels == label) for label in range(1, number + 1)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from unpoison.filters.joint import Fit, JointCounts
 from unpoison.filters.joint import constants as joint_constants
@@ -34,7 +34,7 @@ def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1
     >>> bool(0.3 < low[32] < 0.5 < high[32] < 0.7)
     True
     """
-    slack = float(chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) * error_factor**2
+    slack = float(scipy.stats.chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) * error_factor**2
     bands = [_band_of_model(counts, model, slack) for model in models]
     low = np.min([band[0] for band in bands], axis=0)
     high = np.max([band[1] for band in bands], axis=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lu_factor, lu_solve
 
 from unpoison.filters.step_to_bound import step_to_bound
 from unpoison.types import FloatArray, IntArray
@@ -142,13 +142,13 @@ class _NewtonStep:
         # Scaling keeps the equations well conditioned where variables are nearly 0.
         scale = np.ones(len(system))
         scale[: len(point)] = 1 / np.sqrt(np.diag(curvature))
-        factors = lu_factor(system * scale[:, None] * scale)
+        factors = scipy.linalg.lu_factor(system * scale[:, None] * scale)
         return cls(factors, scale, point, slack, residual, excess)
 
     def towards(self, products: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Moves of z, of the multipliers and of the slacks, if slack·z is to fall by `products`."""
         right = np.concatenate([-self.residual - products / self.point, self.excess])
-        solution: FloatArray = self.scale * lu_solve(self.factors, self.scale * right)
+        solution: FloatArray = self.scale * scipy.linalg.lu_solve(self.factors, self.scale * right)
         move = solution[: len(self.point)]
         slack_move = -(products + self.slack * move) / self.point
         return move, solution[len(self.point) :], slack_move

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import null_space
+import scipy
 
 from unpoison.filters.joint import Fit, JointCounts
 from unpoison.filters.shape.grid import InputGrid
@@ -122,7 +122,7 @@ def _roughness(buckets: int, size: int) -> FloatArray:
 def _marginal_deviance(program: QuadraticProgram, penalty: FloatArray, point: FloatArray) -> float:
     """−2 × the marginal log-likelihood but for a constant; empty buckets stay empty (Laplace)."""
     free = np.flatnonzero(point > POSITIVE)
-    basis = null_space(program.sums[:, free])
+    basis = scipy.linalg.null_space(program.sums[:, free])
     if not basis.size:
         return program.with_penalty(penalty).value(point)
     prior = basis.T @ penalty[np.ix_(free, free)] @ basis

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from unpoison.filters.worst_case import constants
 from unpoison.filters.worst_case.cells import ReportCells
@@ -36,7 +36,7 @@ class Bound:
 
     def with_noise(self, level: float) -> float:
         """The bound that is too low at most that often."""
-        return self.middle + float(norm.isf(level)) * self.standard_error
+        return self.middle + float(scipy.stats.norm.isf(level)) * self.standard_error
 
 
 def upper_bound(cells: ReportCells, attackers: float) -> Bound:

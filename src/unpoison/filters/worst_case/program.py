@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy
 
 from unpoison.filters.step_to_bound import step_to_bound
 from unpoison.filters.worst_case import constants
@@ -64,7 +64,7 @@ class Solution:
 
     def solve_bounds(self, right: FloatArray, total: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """db and dμ with (A H⁻¹ Aᵀ + s/b) db + dμ = right; with μ, db sums to `total`."""
-        solved: FloatArray = cho_solve(self._factor, right)
+        solved: FloatArray = scipy.linalg.cho_solve(self._factor, right)
         if not self.program.offset:
             return solved, np.zeros(())
         offset = (solved.sum(axis=0) - total) / self._solved_ones.sum()
@@ -74,12 +74,12 @@ class Solution:
     def _factor(self) -> tuple[FloatArray, bool]:
         system = (self.program.matrix * self.inverse_curvature) @ self.program.matrix.T
         system[np.diag_indices_from(system)] += self.slack / self.honest
-        factor: tuple[FloatArray, bool] = cho_factor(system)
+        factor: tuple[FloatArray, bool] = scipy.linalg.cho_factor(system)
         return factor
 
     @cached_property
     def _solved_ones(self) -> FloatArray:
-        solved: FloatArray = cho_solve(self._factor, np.ones(len(self.slack)))
+        solved: FloatArray = scipy.linalg.cho_solve(self._factor, np.ones(len(self.slack)))
         return solved
 
     @cached_property
