@@ -87,6 +87,7 @@ def test_a_collection_is_estimated_and_timed() -> None:
         "5,000 to 20,000",
     )
     assert 0 < row["seconds"] < 60
+    assert 0 < row["informed_over_floor"] < 20
     assert cell.run()[0]["mean"] == row["mean"]
 
 
@@ -106,6 +107,7 @@ def table(**changed: list[object]) -> pa.Table:
         "method": ["joint"] * 4,
         "squared_error": [1.0, 2.0, 3.0, 9.0],
         "floor": [1.0, 1.0, 1.0, 1.0],
+        "informed_over_floor": [1.0, 2.0, 3.0, None],
         "worst_case_holds": [None] * 4,
         "seconds": [1.0, 2.0, 3.0, 2.0],
         "kind": ["point", "point", "uniform", "noise"],
@@ -138,6 +140,8 @@ def test_wrong_answers_are_silent_only_without_doubt() -> None:
     assert (collections.silently_wrong, collections.far_off) == (0.5, 0.25)
     assert (collections.suspicious, collections.named) == (0.25, 2)
     assert collections.over_floor(0.5) == 3
+    assert collections.informed_over_floor(0.5) == 2
+    assert np.isnan(collections.where("kind", "noise").informed_over_floor(0.5))
     assert np.isnan(collections.worst_case_holds)
     none = collections.where("kind", "imitator")
     assert np.isnan([none.worst_case_holds, none.suspicious]).all()

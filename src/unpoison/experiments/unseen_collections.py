@@ -18,7 +18,8 @@ from unpoison.estimate.methods import estimates
 from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.cell import COLLECTION, Cell
 from unpoison.experiments.joint_claims import JOINT
-from unpoison.simulation import Population, simulate
+from unpoison.simulation import Population, Simulation, simulate
+from unpoison.simulation.informed_fit import informed_mean
 from unpoison.simulation.trial import GROUPED, compare_with_truth
 
 SEED = 20_150
@@ -58,7 +59,7 @@ class UnseenCell(Cell):
         """A row for every trial, with the fields of the cell and the slices it belongs to."""
         sample = self._sample()
         plan, population = self._plan(sample), Population.of(sample.values)
-        rows = []
+        rows, informed = [], []
         rng = np.random.default_rng(self._seed(*COLLECTION))
         for trial, stream in enumerate(rng.spawn(self.trials)):
             run = simulate(plan, population, self.attack, self.gamma, stream)
@@ -66,11 +67,25 @@ class UnseenCell(Cell):
             answer = estimates(run.summary, [JOINT], self.options)[JOINT]
             seconds = time.process_time() - started
             rows.append(compare_with_truth(trial, GROUPED, run, run, answer, seconds))
+            informed.append(self._informed_over_floor(run, population))
         slices = {
             "epsilon_slice": slice_of(self.epsilon, EPSILON_SLICES),
             "users_slice": slice_of(self.users, USER_SLICES),
         }
-        return [{**row, **slices} for row in self._rows(rows, plan)]
+        return [
+            {**row, **slices, "informed_over_floor": ratio}
+            for row, ratio in zip(self._rows(rows, plan), informed, strict=True)
+        ]
+
+    def _informed_over_floor(self, run: Simulation, population: Population) -> float:
+        """The squared error over the floor of someone who knows what attackers send.
+
+        NaN where nobody attacks, and where attackers send what honest users could.
+        """
+        if self.kind == NOBODY or self.kind in UNSEEABLE:
+            return math.nan
+        error = informed_mean(run, population, self.attack) - run.truth
+        return float(np.divide(error**2, run.floor))
 
 
 def slice_of(value: float, ends: Mapping[str, float]) -> str:

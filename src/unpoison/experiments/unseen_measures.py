@@ -83,20 +83,28 @@ class Collections:
         """The quantile of the squared error over the floor, one of them: some are infinite."""
         return float(np.quantile(self.column("over_floor"), share, method="higher"))
 
+    def informed_over_floor(self, share: float) -> float:
+        """The same quantile of someone who knows what attackers send; NaN where nobody can."""
+        ratios = self.column("informed_over_floor")
+        known = ratios[~np.isnan(ratios)]
+        return float(np.quantile(known, share, method="higher")) if len(known) else np.nan
+
     def head(self, name: str) -> list[str]:
         """The head of a table of poisoned collections in slices."""
         measures = ["intervals cover", "doubt", "silently wrong", "… by half a width"]
-        errors = ["mse/floor: median", "90 %", "95 %"]
+        errors = ["mse/floor: median", "90 %", "95 %", "poison known: 90 %"]
         return [name, "collections", *measures, *errors, "worst case holds", "CPU"]
 
     def row(self, label: str) -> list[str]:
         """A slice of poisoned collections."""
         shares = (self.covered, self.doubted, self.silently_wrong, self.far_off)
-        errors = (self.over_floor(share) for share in (0.5, 0.9, 0.95))
+        errors = [self.over_floor(share) for share in (0.5, 0.9, 0.95)]
+        informed = self.informed_over_floor(0.9)
         return [
             *(label, str(len(self))),
             *(per_cent(share) for share in shares),
             *(f"{error:.3g}" for error in errors),
+            "–" if np.isnan(informed) else f"{informed:.3g}",
             *(per_cent(self.worst_case_holds), f"{self.column('seconds').mean():.2f} s"),
         ]
 

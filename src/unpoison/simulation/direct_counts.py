@@ -47,7 +47,7 @@ def draw_collection(
     """
     if plan.protocol != "dap" or plan.tiers:
         raise InvalidParameter("population", "must be of a dap plan without tiers", plan.protocol)
-    inputs = _inputs(plan, population)
+    inputs = inputs_of(plan, population)
     users = population.users
     attackers = round(byzantine_fraction * users) if attack.active else 0
     honest = population.numbers - _draw_from_urn(population.numbers, attackers, rng)
@@ -100,8 +100,13 @@ def _numbers_in_groups(
     return sizes - attackers_in_group, attackers_in_group
 
 
-def _inputs(plan: Plan, population: Population) -> FloatArray:
-    """The normalised values; the means of buckets may lie between two values of a lattice."""
+def inputs_of(plan: Plan, population: Population) -> FloatArray:
+    """The normalised values; the means of buckets may lie between two values of a lattice.
+
+    >>> population = Population(np.array([0.25, 0.5]), np.array([1, 2]))
+    >>> inputs_of(Plan.new(epsilon=1.0, low=0, high=1), population).tolist()
+    [-0.5, 0.0]
+    """
     if population.bucketed:
         return plan.inputs_of(population.values)
     return plan.inputs_of(checked_values(plan, population.values))
