@@ -75,13 +75,13 @@ class Imitation:
     def solve(self) -> Imitated:
         """The users to imitate, by the linear program, and the poison that is missing for them."""
         honest = _HonestUsers.of(self.collection)
-        parts = [
-            _GroupReports.of(target.mechanism, honest, self._decoys(group))
-            for group, target in enumerate(self.collection.groups)
+        groups = [
+            _GroupReports.of(target.mechanism, honest, self._decoys(number))
+            for number, target in enumerate(self.collection.groups)
         ]
         gains = honest.gains(self.gain)
-        imitated, decoys = self._shares(parts, gains)
-        poison = [part.poison(imitated, decoys, self._honest_share) for part in parts]
+        imitated, decoys = self._shares(groups, gains)
+        poison = [group.poison(imitated, decoys, self._honest_share) for group in groups]
         return Imitated(float(gains @ imitated / imitated.sum()), poison)
 
     @property
@@ -89,11 +89,11 @@ class Imitation:
         return 1 - self.collection.byzantine_fraction
 
     def _shares(
-        self, parts: list[_GroupReports], gains: FloatArray
+        self, groups: list[_GroupReports], gains: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """How much of all reports is of each kind of users, and of each decoy."""
-        reports = np.vstack([np.hstack([part.kinds, part.decoys]) for part in parts])
-        honest = np.concatenate([part.honest for part in parts])
+        reports = np.vstack([np.hstack([group.kinds, group.decoys]) for group in groups])
+        honest = np.concatenate([group.honest for group in groups])
         decoys = reports.shape[1] - len(gains)
         total = np.zeros((2, reports.shape[1]))
         total[0, : len(gains)] = total[1, len(gains) :] = 1.0

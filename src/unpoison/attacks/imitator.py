@@ -38,7 +38,7 @@ class Imitator(Attack):
     >>> groups = tuple(Target(make("piecewise", 1 / 2**n), 0.0, group=n, groups=2) for n in (0, 1))
     >>> collection = Collection(groups, np.linspace(-1, 1, 100), byzantine_fraction=0.2)
     >>> targets, rng = (collection.target(0), collection.target(1)), np.random.default_rng(1)
-    >>> [round(float(Imitator().poison(part, 10**5, rng).mean()), 1) for part in targets]
+    >>> [round(float(Imitator().poison(target, 10**5, rng).mean()), 1) for target in targets]
     [2.4, 2.4]
     """
 

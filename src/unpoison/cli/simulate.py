@@ -217,15 +217,15 @@ def _load_or_make_plan(
     from unpoison.plan import Plan
 
     keys = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon}
-    chosen: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
+    given: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
     if plan is not None:
-        refuse_together("--plan", chosen)
+        refuse_together("--plan", given)
         agreed = Plan.load(plan)
     elif sample.categories is None:
-        agreed = Plan.new(**chosen, low=sample.low, high=sample.high)
+        agreed = Plan.new(**given, low=sample.low, high=sample.high)
     else:
         # The default mechanism of a plan is for numbers.
-        agreed = Plan.new(**{"mechanism": "k-rr", **chosen}, categories=sample.categories)
+        agreed = Plan.new(**{"mechanism": "k-rr", **given}, categories=sample.categories)
     if agreed.categorical != (sample.categories is not None):
         kind = "categories" if sample.categories is not None else "numbers"
         raise InvalidParameter("mechanism", f"must be one for {kind}", agreed.mechanism)

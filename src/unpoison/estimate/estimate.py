@@ -210,10 +210,10 @@ class Estimate:
         keys = json.loads(json.dumps(asdict(self)))
         if self.distribution is not None:
             keys["distribution"] = self.distribution.to_dict()
-        parts = [keys, keys["byzantine"], *keys["groups"], *keys["tiers"]]
-        for part in parts:
+        with_statistics = [keys, keys["byzantine"], *keys["groups"], *keys["tiers"]]
+        for record in with_statistics:
             for key in OF_NUMBERS if self.frequencies is not None else OF_CATEGORIES:
-                part.pop(key, None)
+                record.pop(key, None)
         return dict(keys)
 
     def to_json(self) -> str:

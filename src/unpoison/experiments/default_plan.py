@@ -117,7 +117,7 @@ def _row(name: str, rows: pa.Table) -> list[str]:
     grouped = rows.group_by(["epsilon", "users", "attack"]).aggregate([("price", "mean")])
     prices = grouped["price_mean"].to_numpy()
     quiet = rows_where(rows, attack="none")
-    told = pc.max_element_wise(rows["covered"], rows["doubt"]).to_numpy()
+    covered_or_doubted = pc.max_element_wise(rows["covered"], rows["doubt"]).to_numpy()
     widths = (rows["interval_width"].to_numpy(), quiet["worst_case_width"].to_numpy())
     return [
         name,
@@ -125,5 +125,5 @@ def _row(name: str, rows: pa.Table) -> list[str]:
         f"{np.quantile(prices, 0.9):.3g}",
         f"{quiet['price'].to_numpy().mean():.3g}",
         *(f"{np.exp(np.log(width).mean()):.3g}" for width in widths),
-        f"{np.mean(told):.1%}",
+        f"{np.mean(covered_or_doubted):.1%}",
     ]

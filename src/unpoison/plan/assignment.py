@@ -44,17 +44,17 @@ def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[Int
     user is in both groups.
 
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1)
-    >>> [len(part) for part in partition(plan, np.zeros(9), np.random.default_rng(1))]
+    >>> [len(members) for members in partition(plan, np.zeros(9), np.random.default_rng(1))]
     [3, 3, 3]
     """
-    members: list[IntArray] = []
+    members_by_group: list[IntArray] = []
     for tier in range(len(plan.all_tiers)):
         users = rng.permutation(np.flatnonzero(tiers == tier))
         groups = assigned_groups(plan, tier)
         sizes = group_sizes(tuple(plan.all_groups[group] for group in groups), len(users))
-        for group, part in zip(groups, np.split(users, np.cumsum(sizes)[:-1]), strict=True):
-            members += [part] * len(plan.groups_of_user(group))
-    return members
+        for group, members in zip(groups, np.split(users, np.cumsum(sizes)[:-1]), strict=True):
+            members_by_group += [members] * len(plan.groups_of_user(group))
+    return members_by_group
 
 
 def assigned_groups(plan: Plan, tier: int) -> list[int]:

@@ -201,7 +201,7 @@ class Plan:
 
     def tier_groups(self, tier: int) -> range:
         """The numbers of the groups of one tier."""
-        sizes = [len(part.groups) for part in self.all_tiers]
+        sizes = [len(tier.groups) for tier in self.all_tiers]
         first = sum(sizes[:tier])
         return range(first, first + sizes[tier])
 

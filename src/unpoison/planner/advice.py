@@ -81,10 +81,10 @@ def _finalists(trials: PlanTrials, target_error: float | None, number: int) -> l
         figures.candidate: trials.worst(figures.candidate)[1].error
         for figures in trials.all_expectations
     }
-    best, *others = sorted(errors, key=lambda candidate: errors[candidate])
-    meeting = [candidate for candidate in others if errors[candidate] <= (target_error or 0.0)]
+    best, *next_best = sorted(errors, key=lambda candidate: errors[candidate])
+    meeting = [candidate for candidate in next_best if errors[candidate] <= (target_error or 0.0)]
     cheapest = sorted(meeting, key=lambda candidate: candidate.reports_a_user)
-    return list(dict.fromkeys([best, *cheapest, *others]))[:number]
+    return list(dict.fromkeys([best, *cheapest, *next_best]))[:number]
 
 
 def _refined_comparison(

@@ -84,7 +84,10 @@ def worst_case_from_truth(expected: ExpectedCollection, attackers: float) -> Ran
     frequencies = expected.truth.frequencies
     if frequencies is not None:
         pairs = zip(possible.frequencies(attackers), frequencies.tolist(), strict=True)
-        ranges = [(part.ends[0] - truth, part.ends[1] - truth) for part, truth in pairs]
+        ranges = [
+            (possible_range.ends[0] - truth, possible_range.ends[1] - truth)
+            for possible_range, truth in pairs
+        ]
         return max(ranges, key=_width)
     low, high = possible.mean(attackers).ends
     truth = expected.truth.mean

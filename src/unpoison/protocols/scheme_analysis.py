@@ -153,8 +153,8 @@ class SchemeAnalysis(ABC):
     def honest_cells(self, scheme: str, group: int) -> FloatArray:
         """The same cell by cell: poison is taken evenly from the cells of a bucket."""
         counts, honest = self.counts[group], self.honest_counts(scheme, group)
-        some = counts.counts > 0
-        share = np.divide(honest, counts.counts, out=np.zeros_like(honest), where=some)
+        occupied = counts.counts > 0
+        share = np.divide(honest, counts.counts, out=np.zeros_like(honest), where=occupied)
         cells: FloatArray = self.summary.counts[group] * np.repeat(
             share, counts.buckets.cell_widths
         )

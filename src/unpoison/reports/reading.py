@@ -134,9 +134,9 @@ def _parquet_batches(
             raise InvalidFile(path, "is a summary, which has no reports to read")
         _require_columns(path, columns, file.schema_arrow.names)
         size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
-        chosen = range(file.num_row_groups) if only is None else only
+        row_groups = range(file.num_row_groups) if only is None else only
         reading = {"batch_size": BATCH_ROWS, "columns": columns, "use_threads": False}
-        for batch in file.iter_batches(row_groups=list(chosen), **reading):
+        for batch in file.iter_batches(row_groups=list(row_groups), **reading):
             done += batch.num_rows
             yield batch, size * done // total
 

@@ -95,7 +95,7 @@ def run_trials(
             advance=advance,
         )
 
-    chosen = [ORACLE if name == ORACLE else find_method(name) for name in methods]
+    oracle_and_methods = [ORACLE if name == ORACLE else find_method(name) for name in methods]
     rivals = rivals_of(plan, methods)
     estimator = _Estimator(options, statistic, shared)
     # Every trial has a stream for each of its two collections, whatever methods there are.
@@ -105,7 +105,7 @@ def run_trials(
     for first in range(0, trials, batch_size):
         batch = streams[first : first + batch_size]
         grouped_runs = [collect(plan, stream) for stream, _ in batch]
-        answers = estimator.estimates(grouped_runs, chosen)
+        answers = estimator.estimates(grouped_runs, oracle_and_methods)
         ungrouped_runs = [collect(ungrouped(plan), stream) for _, stream in batch] if rivals else []
         rival_answers = estimator.estimates(ungrouped_runs, rivals)
         for index, run in enumerate(grouped_runs):

@@ -225,8 +225,8 @@ class Binner:
         totals = [0] * self.groups
         for first in range(0, block.size, self.exact_rows):
             rows = slice(first, first + self.exact_rows)
-            part = np.bincount(block.group[rows], block.spare[rows], self.groups)
-            totals = [old + int(new) for old, new in zip(totals, part, strict=True)]
+            added = np.bincount(block.group[rows], block.spare[rows], self.groups)
+            totals = [old + int(new) for old, new in zip(totals, added, strict=True)]
         return totals
 
 

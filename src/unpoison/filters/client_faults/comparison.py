@@ -75,17 +75,20 @@ class BrokenFit:
 
     def with_share(self, share: float) -> JointCounts:
         """The counts, if another share of the clients were broken; of a refined fit."""
-        parts = [
-            BrokenMechanism(part.healthy, part.client, share, part.users)
-            if isinstance(part, BrokenMechanism) and group in self.hypothesis.clients
-            else part
-            for part, group in zip(
+        mechanisms = [
+            BrokenMechanism(mechanism.healthy, mechanism.client, share, mechanism.users)
+            if isinstance(mechanism, BrokenMechanism) and group in self.hypothesis.clients
+            else mechanism
+            for mechanism, group in zip(
                 (buckets.mechanism for buckets in self.counts.buckets),
                 self.counts.groups,
                 strict=True,
             )
         ]
-        matrices = [transition_of(self.counts, part, index) for index, part in enumerate(parts)]
+        matrices = [
+            transition_of(self.counts, mechanism, index)
+            for index, mechanism in enumerate(mechanisms)
+        ]
         return replace(self.counts, transitions=np.stack(matrices))
 
     def mechanism(self, healthy: Mechanism, group: int) -> BrokenMechanism:
@@ -262,11 +265,14 @@ def _with_mechanisms(broken: BrokenFit) -> JointCounts:
     """The counts with buckets whose mechanisms are those of both kinds of clients."""
     counts, clients = broken.counts, broken.hypothesis.clients
     buckets = tuple(
-        replace(part, mechanism=broken.mechanism(part.mechanism, group))
+        replace(group_buckets, mechanism=broken.mechanism(group_buckets.mechanism, group))
         if group in clients
-        else part
-        for part, group in zip(counts.buckets, counts.groups, strict=True)
+        else group_buckets
+        for group_buckets, group in zip(counts.buckets, counts.groups, strict=True)
     )
     mixed = replace(counts, buckets=buckets)
-    matrices = [transition_of(counts, part.mechanism, index) for index, part in enumerate(buckets)]
+    matrices = [
+        transition_of(counts, group_buckets.mechanism, index)
+        for index, group_buckets in enumerate(buckets)
+    ]
     return replace(mixed, transitions=np.stack(matrices))

@@ -126,9 +126,9 @@ class RoundedGroups:
             for name, (honest, _) in fits.items()
             if honest.deviance - least < joint_constants.CLOSE_SCORE
         ]
-        chosen = plausible[0]
-        off = max(abs(fits[name][1] - fits[chosen][1]) for name in plausible)
-        return chosen, off < error
+        most_usual = plausible[0]
+        off = max(abs(fits[name][1] - fits[most_usual][1]) for name in plausible)
+        return most_usual, off < error
 
     def faults(self, direction: str = NEAREST, certain: bool = True) -> list[ClientFault]:
         """One fault for each spacing."""

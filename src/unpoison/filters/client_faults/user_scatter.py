@@ -70,8 +70,8 @@ class UserScatter:
 
     def scaled_degrees(self, degrees_of_freedom: float) -> float:
         """The degrees of freedom of the scaled χ², from those of a fit to independent reports."""
-        part = max(degrees_of_freedom - self.empty, 1.0) / self.free
-        return self.total / self.scale * part
+        free_share = max(degrees_of_freedom - self.empty, 1.0) / self.free
+        return self.total / self.scale * free_share
 
 
 def _alike(honest: FloatArray, healthy: FloatArray, faulty: FloatArray, share: float) -> FloatArray:

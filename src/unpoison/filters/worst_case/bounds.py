@@ -86,8 +86,8 @@ def _bound(
 
 def _first_values(number: int) -> IntArray:
     """The values from which a program starts: some of all, evenly spread, with both ends."""
-    chosen = min(constants.PROGRAM_VALUES + 2, number)
-    return np.linspace(0, number - 1, chosen).astype(np.int64)
+    size = min(constants.PROGRAM_VALUES + 2, number)
+    return np.linspace(0, number - 1, size).astype(np.int64)
 
 
 def _solve(scale: _Scale, values: IntArray, penalty: float) -> tuple[Solution, IntArray]:

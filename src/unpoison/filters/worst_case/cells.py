@@ -68,12 +68,12 @@ class ReportCells:
         With k-RR all other categories are alike to this one: its reports are as likely from each.
         """
         other = (category + 1) % counts.inputs
-        kept = counts.transitions[:, category, [category, other]]
+        chances = counts.transitions[:, category, [category, other]]
         of_category = counts.counts[:, category]
         return cls(
             counts=np.stack([of_category, counts.reports - of_category], axis=1).ravel(),
-            groups=np.repeat(np.arange(len(kept)), 2),
-            transitions=np.stack([kept, 1 - kept], axis=1).reshape(-1, 2),
+            groups=np.repeat(np.arange(len(chances)), 2),
+            transitions=np.stack([chances, 1 - chances], axis=1).reshape(-1, 2),
             values=np.array([1.0, 0.0]),
             users=counts.users,
             reports_per_user=counts.reports_per_user,
