@@ -31,12 +31,12 @@ MOST_INPUTS = 2**12
 DECOY_DRAWS = 2**23
 """Reports by which a decoy's distribution is found: far more than a collection has in a bucket."""
 Gain = Callable[[FloatArray], FloatArray]
-"""How much attackers want users with each of some inputs; linear where inputs are numbers."""
+"""The gain of imitating users with each of some inputs; linear where inputs are numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Imitated:
-    """What attackers gain, averaged over the users that they imitate, and the poison for it.
+    """The gain of attackers, averaged over the users that they imitate, and the poison for it.
 
     `poison` has for every group how likely its poison is in each cell.
 
@@ -91,7 +91,7 @@ class Imitation:
     def _shares(
         self, groups: list[_GroupReports], gains: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """How much of all reports is of each kind of users, and of each decoy."""
+        """The shares of all reports that are of each kind of users, and of each decoy."""
         reports = np.vstack([np.hstack([group.kinds, group.decoys]) for group in groups])
         honest = np.concatenate([group.honest for group in groups])
         decoys = reports.shape[1] - len(gains)
@@ -113,7 +113,7 @@ class Imitation:
         return shares[: len(gains)], shares[len(gains) :]
 
     def _decoys(self, group: int) -> FloatArray:
-        """How likely each bucket of the group is for the decoys to choose from (a column each)."""
+        """The chance of each bucket of the group, for the decoys to choose from (a column each)."""
         target = self.collection.target(group)
         first = _first_cells(target.mechanism.cells)[:-1]
         if not self.decoy_share:
@@ -191,7 +191,7 @@ class _GroupReports:
         return cls(users.shares @ single, kinds, decoys, np.diff(first))
 
     def poison(self, imitated: FloatArray, decoys: FloatArray, honest_share: float) -> FloatArray:
-        """What is to be reported, less what honest users report, cell by cell."""
+        """The chance of each cell: all that is to be reported, less what honest users report."""
         reported = self.kinds @ imitated + self.decoys @ decoys
         # The solver leaves tiny violations.
         poison = np.maximum(reported - honest_share * self.honest, 0.0)

@@ -82,11 +82,11 @@ class Imitator(Attack):
         return rng.multinomial(count, self.chances(target))
 
     def chances(self, target: Target) -> FloatArray:
-        """How likely a poison report is in each cell of the target's group."""
+        """The chance of each cell of the target's group for a poison report."""
         return self.agreed(target).poison[target.group]
 
     def agreed(self, target: Target) -> Imitated:
-        """What the attackers of all groups work out once, from what they know of the collection."""
+        """The imitation that attackers of all groups work out once, from what they know."""
         collection = target.known_collection
         share = collection.byzantine_fraction
         if not share > 0:
@@ -95,7 +95,7 @@ class Imitator(Attack):
         return collection.agreed(self, program.solve)
 
     def _gain(self, target: Target) -> Gain:
-        """What the attackers want: large inputs, small ones, or one category."""
+        """The attackers' gain: large inputs, small ones, or one category."""
         if target.mechanism.categorical:
             promoted = target.category(self.towards)
             return lambda inputs: inputs == promoted

@@ -55,7 +55,7 @@ class Targets(CategoryAttack):
             check_categories("names", self.names, categories)
 
     def chosen_categories(self, target: Target) -> IntArray:
-        """The named categories."""
+        """The numbers of the named categories."""
         if not target.categories:
             raise InvalidParameter("target", "must name its categories", "none")
         return np.array([target.categories.index(name) for name in self.names])

@@ -34,7 +34,7 @@ DEFAULT_DATASET = "taxi"
 DEFAULT_USERS = 100_000
 """Enough for the paper's effects to be seen, few enough for a run of seconds."""
 DEFAULT_BYZANTINE_FRACTION = 0.25
-"""That of `simulation.simulate`, which is not imported for the sake of `unpoison --help` alone."""
+"""The default of `simulation.simulate`, which is not imported for the sake of a quick --help."""
 DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
 """The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
@@ -233,7 +233,7 @@ def _load_or_make_plan(
 
 
 def _default_attack(plan: Plan) -> str:
-    """Where the paper puts its poison: the outer part of the report domain."""
+    """The paper's attack on numbers, at the outer part of the domain, or maximal-gain."""
     if plan.categorical:
         return DEFAULT_CATEGORY_ATTACK
     return "uniform:" + ",".join(plan.group_mechanisms[0].outer_range)

@@ -51,7 +51,7 @@ class DefaultPlanFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """All designs, budgets, numbers of users and attacks."""
+        """A cell for every design, budget, number of users and attack."""
         return [
             DesignCell(
                 dataset="beta-2-5",
@@ -87,7 +87,7 @@ class DefaultPlanFigure(Experiment):
         ]
 
     def tables(self, table: pa.Table, quick: bool) -> dict[str, list[list[str]]]:
-        """What each design gives, over all attacks; then the panels."""
+        """A table of the designs over all attacks; then the panels."""
         names = dict.fromkeys(table["design"].to_pylist())
         heads = ["ε0, shares", "price, median", "price, 90 %", "price, nobody", "interval"]
         rows = [_row(name, rows_where(table, design=name)) for name in names]

@@ -22,9 +22,9 @@ SEED = 20_160
 BUDGETS, USERS, SHARES = (0.25, 8.0), (1e4, 1e6), (0.02, 0.3)
 QUICK_USERS = (1e3, 2e3)
 FRESH_SEED = 1_000_003
-"""Where measurements start: their collections are none of the planner's own."""
+"""The first seed of measurements: their collections are none of the planner's own."""
 SECOND_SEED = 1
-"""Where the planner starts when it is asked again."""
+"""The planner's seed when it is asked again."""
 FIRST_LOOK, HARD_LOOK = 2, 8
 """Trials in every situation, and under the attack that is hardest to find, from which those are
 chosen that are measured: failures in one of ten collections must not be missed."""

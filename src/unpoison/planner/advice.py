@@ -139,7 +139,7 @@ def users_for(
     target_error: float,
     run_all: RunAll = map,
 ) -> int | None:
-    """How many users a plan needs to meet a target; None if a thousand million are not enough.
+    """The number of users that a plan needs to meet a target; None if 10⁹ are not enough.
 
     Errors fall with the root of the number of users at best; so that many are tried first, in the
     situation where the plan's error is largest.

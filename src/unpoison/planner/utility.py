@@ -31,7 +31,7 @@ class Utilities:
 
     @property
     def cost(self) -> float:
-        """How much of U_max attackers lose by evading."""
+        """The part of U_max that attackers lose by evading."""
         return self.most - self.evasive
 
 

@@ -24,9 +24,9 @@ from unpoison.summary.summary import METADATA_KEY
 BATCH_ROWS = 2**18
 """Rows that are decoded at a time: a few MB a column, however large the file is."""
 BLOCK_BYTES = 2**20
-"""How much of a CSV file is parsed at once; some 30 such blocks are read ahead."""
+"""Bytes of a CSV file that are parsed at once; some 30 such blocks are read ahead."""
 BUFFER_BYTES = 2**20
-"""How much of a Parquet column is read at once, however large its row groups are."""
+"""Bytes of a Parquet column that are read at once, however large its row groups are."""
 NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
 MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ZONED = r"(Z|[ T].*[+-]\d\d(:?\d\d)?)$"
@@ -38,7 +38,7 @@ RAGGED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 Reader = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
 Form = Callable[[Path, Any, str], np.ndarray]
 SHOWN_CHARACTERS = 40
-"""How many characters of a file's text go into a message."""
+"""The most characters of a file's text that go into a message: it stays one line."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _parquet_batches(
 
 
 def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
-    """All columns as text: types guessed from a first block would fail on a later one.
+    """Read all columns as text: types guessed from a first block would fail on a later one.
 
     Blank lines are skipped, but for a file of one column: there they are missing values.
     """

@@ -149,7 +149,7 @@ class Binner:
         return block
 
     def _placed(self, workspace: _Workspace, group: Column, value: Column) -> _Block:
-        """How far reports are from the low end of their domains, in cells."""
+        """The distances of reports from the low ends of their domains, in cells."""
         block = workspace.block(len(value))
         np.copyto(block.group, group, casting="unsafe")
         np.copyto(block.value, value, casting="unsafe")
@@ -260,7 +260,7 @@ _workspaces = local()
 
 
 def _workspace(size: int) -> _Workspace:
-    """This thread's own arrays: threads that count at the same time must not share them."""
+    """The arrays of this thread: threads that count at the same time must not share them."""
     workspace: _Workspace | None = getattr(_workspaces, "current", None)
     if workspace is None or workspace.size < size:
         workspace = _workspaces.current = _Workspace(size)

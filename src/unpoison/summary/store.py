@@ -27,7 +27,7 @@ from unpoison.system.paths import check_output
 
 SUMMARY_SUFFIX = ".summary"
 LOCK_SECONDS = 600.0
-"""How long to wait for another process: longer than counting some 10^10 reports takes it."""
+"""Seconds to wait for another process: longer than counting some 10^10 reports takes it."""
 Progress = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Shows a labelled bar, of a known length or none, for as long as its context lasts."""
 
@@ -42,11 +42,11 @@ def silent(label: str, total: int | None) -> AbstractContextManager[Advance]:
 
 
 class CountedFiles(Protocol):
-    """What an engine counted of some files: summaries by window, and files that it could not."""
+    """Counts of some files: summaries by window, and files that could not be counted."""
 
     @property
     def tally(self) -> Tally:
-        """Summaries by window."""
+        """The summary of each window."""
 
     @property
     def bad(self) -> Mapping[Path, UnpoisonError]:
@@ -235,5 +235,5 @@ class Store:
         Manifest(manifest.files, written).save(self.manifest)
 
     def _path_of(self, window: Window | None) -> Path:
-        """Where the summary of a window is; without windows the store's one file."""
+        """The path of a window's summary; without windows the store's one file."""
         return self.path if window is None else self.path / f"{window.file_name}{SUMMARY_SUFFIX}"

@@ -98,7 +98,7 @@ class BrokenFit:
 
     @property
     def score(self) -> float:
-        """As that of models of the poison: the deviance, and the price of the share and fault."""
+        """The score by which models of the poison are compared, too: deviance and penalties."""
         return self.fit.deviance + self.counts.bic_penalty + 2 * math.log(self.hypotheses)
 
     def is_significant(self, nobody: Fit) -> bool:
@@ -136,7 +136,7 @@ def best_broken_fit(
 
 
 def _possible(counts: JointCounts, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Without faults of one group alone, where healthy clients do not explain the others."""
+    """Leave out faults of one group alone, where healthy clients do not explain the others."""
     explained = {
         group: _others_explained(counts, index) for index, group in enumerate(counts.groups)
     }
@@ -201,7 +201,7 @@ def _most_likely_share(counts: JointCounts, broken: BrokenTransitions) -> tuple[
 
 
 def refined(broken: BrokenFit) -> BrokenFit:
-    """The same fault as mechanisms of its own, with values that many users share if it needs them.
+    """Fit a fault again with mechanisms of its own, and with shared values if the fit needs them.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.client_faults.hypotheses import other_budgets
@@ -235,7 +235,7 @@ def honest_fit(counts: JointCounts) -> tuple[JointCounts, Fit]:
 
 
 def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
-    """The same with the ends of the 95 % interval of the share of broken clients.
+    """The fits at both ends of the 95 % interval of the share of broken clients.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.client_faults.hypotheses import other_budgets

@@ -20,7 +20,7 @@ ROUNDING = "rounding"
 NEAREST, HALF_UP = "nearest", "nearest, half up"
 DOWN, UP, TOWARDS_ZERO = "down", "up", "towards zero"
 DIRECTIONS = (NEAREST, HALF_UP, DOWN, UP, TOWARDS_ZERO)
-"""How reports may be rounded; the first is the most usual."""
+"""The directions in which clients may round; the first is the most usual."""
 SENT_DECIMALS = 12
 """Decimals of a multiple of a spacing that are not due to rounding errors of the product."""
 

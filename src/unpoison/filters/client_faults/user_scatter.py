@@ -30,7 +30,7 @@ class UserScatter:
     total: float
     squares: float
     error_factor: float
-    """How many times as large the mean's standard error is as with independent reports."""
+    """The factor by which the mean's standard error exceeds that with independent reports."""
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class UserScatter:
 
     @property
     def factor(self) -> float:
-        """How many times as much counts scatter as those of independent reports, on average."""
+        """The factor by which counts scatter more than those of independent reports, on average."""
         return self.total / self.free
 
     @property

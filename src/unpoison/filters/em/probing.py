@@ -36,7 +36,7 @@ class Probe:
 
     @property
     def byzantine_fraction(self) -> float:
-        """γ̂."""
+        """The estimated share of attackers, γ̂."""
         return self.solution.byzantine_fraction
 
     @property

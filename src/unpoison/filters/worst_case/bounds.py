@@ -31,7 +31,7 @@ class Bound:
     """
 
     middle: float
-    """Without room for noise, and without the bias that comes of choosing λ."""
+    """The bound without room for noise, and without the bias that comes of choosing λ."""
     standard_error: float
 
     def with_noise(self, level: float) -> float:
@@ -140,7 +140,7 @@ class _Scale:
         return Program(self.cost, self.rows[values], self.targets[values], penalty, self.offset)
 
     def shortfall(self, solution: Solution) -> FloatArray:
-        """By how much the bound falls short at each value."""
+        """The amount by which the bound falls short at each value."""
         missing: FloatArray = self.targets - self.rows @ solution.weights - solution.offset
         return missing
 
