@@ -52,7 +52,8 @@ class Target:
     def known_collection(self) -> Collection:
         """The collection, which attackers of some kinds cannot do without."""
         if self.collection is None:
-            raise InvalidParameter("target", "must know the whole collection", "none")
+            rule = "needs the whole collection: use simulate()"
+            raise InvalidParameter("attack", rule, "one group alone")
         return self.collection
 
     def position(self, formula: str) -> float:

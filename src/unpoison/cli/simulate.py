@@ -139,7 +139,7 @@ def simulate(
     options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
     check_at_least_one("--trials", trials)
     if fault is None and faulty_fraction is not None:
-        raise InvalidParameter("--faulty-fraction", "goes with --fault", faulty_fraction)
+        raise InvalidParameter("--faulty-fraction", "must be given with --fault", faulty_fraction)
     # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:

@@ -240,8 +240,14 @@ def check_options(options: dict[str, Any], allowed: Sequence[str], method: str) 
     Traceback (most recent call last):
         ...
     unpoison.errors.InvalidParameter: options of trimming must be among side, share; ...
+    >>> check_options({"colour": 1}, [], "ostrich")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: method ostrich takes no options; received 'colour'
     """
     for option in options:
+        if not allowed:
+            raise InvalidParameter("method", f"{method} takes no options", repr(option))
         if option not in allowed:
-            rule = f"of {method} must be among {', '.join(allowed) or 'none'}"
+            rule = f"of {method} must be among {', '.join(allowed)}"
             raise InvalidParameter("options", rule, repr(option))

@@ -320,10 +320,11 @@ class Plan:
         if self.categories is None:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:
-            raise InvalidParameter("categories", "must be at least 2", len(self.categories))
+            raise InvalidParameter("categories", "must be at least 2 names", len(self.categories))
         repeated = [name for name, times in Counter(self.categories).items() if times > 1]
         if repeated:
-            raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
+            received = f"{sorted(repeated)[0]!r} twice"
+            raise InvalidParameter("categories", "must be different names", received)
 
     def _checked_cells(self) -> int:
         if self.categories is None:

@@ -21,7 +21,7 @@ from unpoison.plan import Plan
 from unpoison.summary.manifest import MANIFEST_SUFFIX, Manifest, digest, digests, new_files
 from unpoison.summary.summary import Summary
 from unpoison.summary.tally import Advance, Tally, add_tally, summary_of
-from unpoison.summary.windows import Window
+from unpoison.summary.windows import PER_SECOND, Window
 from unpoison.system.atomic_files import whole_file
 from unpoison.system.paths import check_output
 
@@ -217,8 +217,10 @@ class Store:
             raise InvalidFile(path, "is of a window of time: add to its folder, with --window")
         if self.windows and window is None:
             raise InvalidFile(path, "is not of a window of time")
-        if window is not None and window.width != self.window_width:
-            raise InvalidFile(path, "is of a window of another width")
+        if window is not None and self.window_width is not None:
+            width, wanted = (micros // PER_SECOND for micros in (window.width, self.window_width))
+            if width != wanted:
+                raise InvalidFile(path, f"is of a window of {width:,} seconds, not of {wanted:,}")
         if self._path_of(window) != path:
             raise InvalidFile(path, "is of another window than its name says")
 
