@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(unpoison.__file__).parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TOP_LEVEL = {"__init__", "__main__", "_version", "api", "errors", "plugins", "registry", "types"}
+ROOMS_WITH_ORDERED_PARTS = ["collector", "filters"]
 CONTRACTS: list[dict[str, Any]] = tomllib.loads(
     (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 )["tool"]["importlinter"]["contracts"]
@@ -40,10 +41,24 @@ def documented_rooms() -> dict[str, set[str]]:
     return {room: set(re.findall(r"`(\w+)`", column)) for room, column in rows}
 
 
-def documented_layers() -> list[str]:
-    block = re.search(r"^```text\n(cli\n.*?)```$", PAGE, re.MULTILINE | re.DOTALL)
+def documented_contents() -> dict[str, str]:
+    """Each room of the page's table, with what it holds."""
+    return dict(re.findall(r"^\| `(\w+)/` \|([^|]*)\|", PAGE, re.MULTILINE))
+
+
+def documented_layers(introduction: str) -> list[str]:
+    """The lines of the list that follows a sentence."""
+    block = re.search(
+        rf"^[^\n]*{re.escape(introduction)}[^\n]*:\n\n```text\n(.*?)```$",
+        PAGE,
+        re.MULTILINE | re.DOTALL,
+    )
     assert block is not None
     return block.group(1).split("\n")[:-1]
+
+
+def layers_of_rooms() -> list[str]:
+    return documented_layers("A room may import rooms on lower lines")
 
 
 def contract(name: str) -> dict[str, Any]:
@@ -59,7 +74,7 @@ def test_only_what_every_room_needs_is_at_the_top() -> None:
 
 
 def test_the_layers_are_those_of_the_contract() -> None:
-    assert documented_layers() == contract("rooms know only rooms below them")["layers"]
+    assert layers_of_rooms() == contract("rooms know only rooms below them")["layers"]
 
 
 @pytest.mark.parametrize("room", sorted(rooms()))
@@ -77,26 +92,25 @@ def test_contracts_forbid_only_lower_rooms() -> None:
     """Higher rooms are forbidden by the layers already: naming them again would say nothing."""
     levels = {
         room: level
-        for level, layer in enumerate(documented_layers())
+        for level, layer in enumerate(layers_of_rooms())
         for room in re.findall(r"\w+", layer)
     }
     for room, forbidden in documented_rooms().items():
         assert all(levels[other] > levels[room] for other in forbidden), room
 
 
-def test_the_order_within_the_collector_is_that_of_the_contract() -> None:
-    sentence = re.search(r"Within\n`collector/` the order is ([^;]*);", PAGE)
-    assert sentence is not None
-    layers = contract("parts of the collector know only parts below them")["layers"]
-    assert re.findall(r"`(\w+)`", sentence.group(1)) == layers
+@pytest.mark.parametrize("room", ROOMS_WITH_ORDERED_PARTS)
+def test_the_order_within_a_room_is_that_of_its_contract(room: str) -> None:
+    item = contract(f"parts of {room} know only parts below them")
+    assert documented_layers(f"Within `{room}/`") == item["layers"]
+    assert item["containers"] == [f"unpoison.{room}"]
+    assert item["exhaustive"]
 
 
-def test_the_families_of_filters_that_do_not_import_each_other_are_those_of_the_contract() -> None:
-    sentence = re.search(r"(`filters/\w+` and `filters/\w+`) do\nnot import each other", PAGE)
-    assert sentence is not None
-    families = contract("the two families of filters do not know each other")["modules"]
-    named = [f"unpoison.filters.{name}" for name in re.findall(r"`filters/(\w+)`", sentence[1])]
-    assert named == families
+@pytest.mark.parametrize("room", sorted(rooms()))
+def test_every_folder_of_a_room_is_named_in_its_row(room: str) -> None:
+    folders = {path.name for path in (PACKAGE / room).iterdir() if path.is_dir()}
+    assert set(re.findall(r"`(\w+)/`", documented_contents()[room])) == folders - {"__pycache__"}
 
 
 def test_there_are_no_import_cycles() -> None:

@@ -18,7 +18,7 @@ TESTS = Path(__file__).parent
 PACKAGE = Path(unpoison.__file__).parent
 VAGUE_NAMES = {
     *("crowd", "drawn", "each", "found", "lean", "minority", "recent", "richer", "scratch"),
-    *("seat", "seats", "trusted"),
+    *("seat", "seats", "told", "trusted"),
 }
 """They say what was done to a thing, or how many there are, but not what it is."""
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)

@@ -64,7 +64,7 @@ class InvalidRow(UnpoisonError, ValueError):
         return f"{place}: {self.rule}; received {self.received}"
 
     def at(self, source: str, rows_before: int, received: object = None) -> InvalidRow:
-        """The same error with its file, its row there, and what the file has in that row."""
+        """A copy of the error with its file, its row there, and what the file has in that row."""
         shown = self.received if received is None else received
         return type(self)(self.rule, shown, self.row + rows_before, source)
 

@@ -95,7 +95,9 @@ def test_attackers_who_do_not_know_the_collection_cannot_look_like_it(
     send: Callable[[Target, int, np.random.Generator], object],
 ) -> None:
     target = Target(make("piecewise", 1.0), 0.1, groups=2, group=1)
-    with pytest.raises(InvalidParameter, match="target must know the whole collection"):
+    with pytest.raises(
+        InvalidParameter, match=r"attack needs the whole collection: use simulate\(\)"
+    ):
         send(target, 3, np.random.default_rng(1))
 
 

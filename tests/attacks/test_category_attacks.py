@@ -56,7 +56,7 @@ def test_targets_may_be_any_sequence_of_names() -> None:
     ("names", "message"),
     [
         ((), "names must be one category or more; received none"),
-        (("tea", "coffee", "tea"), "names must differ; received 'tea' twice"),
+        (("tea", "coffee", "tea"), "names must be different categories; received 'tea' twice"),
         (
             ("tea", "cofee"),
             "names must be categories: 'tea', 'coffee', 'herbal tea', '7-up', 'E=mc2';"

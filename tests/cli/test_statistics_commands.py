@@ -360,11 +360,11 @@ OWN = (*SIMULATE, "--values", "values.csv", "-c", "drink")
 BAD: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
     "categories twice": (
         ("plan", "-m", "k-rr", "--categories", "tea,milk,tea", "-o", "old.json"),
-        ("categories must differ", "'tea' twice"),
+        ("categories must be different names", "'tea' twice"),
     ),
     "one category": (
         ("plan", "-m", "k-rr", "--categories", "tea", "-o", "old.json"),
-        ("categories must be at least 2", "received 1"),
+        ("categories must be at least 2 names", "received 1"),
     ),
     "no categories": (("plan", "-m", "k-rr", "-o", "old.json"), ("needs categories",)),
     "an empty category": (
@@ -516,7 +516,7 @@ def test_a_missing_name_is_no_category(unpoison: Command) -> None:
 def test_one_name_is_no_set_of_categories(unpoison: Command) -> None:
     write_table("bad.csv", {"drink": ["tea"] * 90})
     arguments = (*SIMULATE, "--values", "bad.csv", "-c", "drink", "-m", "k-rr")
-    has(unpoison.refused(*arguments), "categories must be at least 2", "received 1")
+    has(unpoison.refused(*arguments), "categories must be at least 2 names", "received 1")
 
 
 @pytest.mark.slow

@@ -85,8 +85,8 @@ def test_a_forest_drops_far_outliers(contamination: float | str) -> None:
     assert inliers[35:46].all()
 
 
-def agreement(some: list[np.ndarray], others: list[np.ndarray]) -> float:
-    return float(np.mean([a == b for a in some for b in others if a is not b]))
+def agreement(answers: list[np.ndarray], others: list[np.ndarray]) -> float:
+    return float(np.mean([a == b for a in answers for b in others if a is not b]))
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_attackers_who_may_be_chance_raise_a_doubt(p_value: float, doubtful: boo
     answer = estimate_of_analyses([analysis], Statistic())
     assert answer.verdict.startswith("About 24.9 %")
     assert answer.fit["doubt"] is doubtful
-    told = f"That may be chance: honest users alone explain it too (p = {p_value})."
-    assert (told in answer.verdict) is doubtful
+    sentence = f"That may be chance: honest users alone explain it too (p = {p_value})."
+    assert (sentence in answer.verdict) is doubtful
 
 
 def test_nobody_found_is_not_called_chance() -> None:

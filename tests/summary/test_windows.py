@@ -254,7 +254,9 @@ def test_what_was_counted_otherwise_is_not_added_to(unpoison: Command, files: li
     windows = ("summarise", *files, "-p", "plan.json", "-o", "w", "--window")
     unpoison.done(*windows, "1h")
     assert "must be an empty folder" in unpoison.refused(*windows, "1h")
-    assert "another width" in unpoison.refused(*windows, "2h", "--add")
+    assert "is of a window of 3,600 seconds, not of 7,200" in unpoison.refused(
+        *windows, "2h", "--add"
+    )
     unpoison.done(*stored(files[:1]))
     Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=101).save("plan.json")
     assert "another plan" in unpoison.refused(*stored(files[1:], "--add"))

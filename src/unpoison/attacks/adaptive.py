@@ -46,11 +46,11 @@ class Adaptive(Attack):
             raise InvalidParameter("groups", "must be a whole number from 1", repr(self.groups))
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """What `attack_in` sends in the group."""
+        """Draw the poison of the attack that `attack_in` names for the group."""
         return self.attack_in(target).poison(target, count, rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """The counts of what `attack_in` sends in the group."""
+        """Draw the counts of the attack that `attack_in` names for the group."""
         return self.attack_in(target).poison_counts(target, count, rng)
 
     def attack_in(self, target: Target) -> Attack:

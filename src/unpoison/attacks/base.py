@@ -68,7 +68,7 @@ class Attack(ABC):
         return True
 
     def placement(self, plan: Plan) -> Placement | None:
-        """In which groups attackers are; None if they are in all at random, like honest users."""
+        """The groups that attackers are in; None if at random in all, like honest users."""
         return None
 
     def check_plan(self, plan: Plan) -> None:

@@ -20,7 +20,7 @@ from unpoison.plan.plan import DAP
 from unpoison.types import FloatArray, IntArray
 
 OUTER_QUARTER = Uniform()
-"""The other attack where none is given: the paper's default."""
+"""What attackers send where no other attack is given: the paper's default."""
 
 
 class AttackByGroups(Attack):
@@ -45,30 +45,30 @@ class AttackByGroups(Attack):
 
     @classmethod
     def example(cls, target: Target) -> Attack:
-        """Another attack that fits the target, in the groups of the defaults."""
+        """The defaults, with another attack that fits the target."""
         kind = RandomReports if target.mechanism.categorical else Uniform
         attack: dict[str, Any] = {"attack": kind.example(target)}
         return cls(**attack)
 
     @property
     def active(self) -> bool:
-        """Whether the other attack is one at all."""
+        """Whether anybody attacks, which `attack` says."""
         return self.attack.active
 
     def check_plan(self, plan: Plan) -> None:
-        """Refuse a plan that the other attack does not fit."""
+        """Refuse a plan that `attack` does not fit."""
         self.attack.check_plan(plan)
 
     def check_fits(self, mechanism: Mechanism, categories: Sequence[str] = ()) -> None:
-        """Refuse what the other attack does not fit."""
+        """Refuse a mechanism that `attack` does not fit."""
         self.attack.check_fits(mechanism, categories)
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Poison of the other attack."""
+        """Draw the poison of `attack`."""
         return self.attack.poison(target, count, rng)
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:
-        """Counts of the other attack's poison."""
+        """Draw the counts of the poison of `attack`."""
         return self.attack.poison_counts(target, count, rng)
 
 
@@ -93,7 +93,7 @@ class PlacedAttack(AttackByGroups):
 
     @abstractmethod
     def placement(self, plan: Plan) -> Placement:
-        """In which groups attackers are."""
+        """The groups that attackers are in, for a plan."""
 
     def check_plan(self, plan: Plan) -> None:
         """Refuse also a plan in which users are in several groups, or have budgets of their own."""

@@ -38,7 +38,7 @@ class Fishing(PlacedAttack):
         check_group_numbers(self.groups)
 
     def placement(self, plan: Plan) -> Placement:
-        """All attackers in the chosen groups, besides the honest users."""
+        """Put all attackers into the chosen groups, besides the honest users."""
         check_groups_exist(self.groups, len(plan.groups))
         alone = len(plan.groups) == 1
         weights = (float(alone or group in self.groups) for group in range(len(plan.groups)))

@@ -31,12 +31,12 @@ MOST_INPUTS = 2**12
 DECOY_DRAWS = 2**23
 """Reports by which a decoy's distribution is found: far more than a collection has in a bucket."""
 Gain = Callable[[FloatArray], FloatArray]
-"""How much attackers want users with each of some inputs; linear where inputs are numbers."""
+"""The gain of imitating users with each of some inputs; linear where inputs are numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Imitated:
-    """What attackers gain, averaged over the users that they imitate, and the poison for it.
+    """The gain of attackers, averaged over the users that they imitate, and the poison for it.
 
     `poison` has for every group how likely its poison is in each cell.
 
@@ -75,13 +75,13 @@ class Imitation:
     def solve(self) -> Imitated:
         """The users to imitate, by the linear program, and the poison that is missing for them."""
         honest = _HonestUsers.of(self.collection)
-        parts = [
-            _GroupReports.of(target.mechanism, honest, self._decoys(group))
-            for group, target in enumerate(self.collection.groups)
+        groups = [
+            _GroupReports.of(target.mechanism, honest, self._decoys(number))
+            for number, target in enumerate(self.collection.groups)
         ]
         gains = honest.gains(self.gain)
-        imitated, decoys = self._shares(parts, gains)
-        poison = [part.poison(imitated, decoys, self._honest_share) for part in parts]
+        imitated, decoys = self._shares(groups, gains)
+        poison = [group.poison(imitated, decoys, self._honest_share) for group in groups]
         return Imitated(float(gains @ imitated / imitated.sum()), poison)
 
     @property
@@ -89,11 +89,11 @@ class Imitation:
         return 1 - self.collection.byzantine_fraction
 
     def _shares(
-        self, parts: list[_GroupReports], gains: FloatArray
+        self, groups: list[_GroupReports], gains: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """How much of all reports is of each kind of users, and of each decoy."""
-        reports = np.vstack([np.hstack([part.kinds, part.decoys]) for part in parts])
-        honest = np.concatenate([part.honest for part in parts])
+        """The shares of all reports that are of each kind of users, and of each decoy."""
+        reports = np.vstack([np.hstack([group.kinds, group.decoys]) for group in groups])
+        honest = np.concatenate([group.honest for group in groups])
         decoys = reports.shape[1] - len(gains)
         total = np.zeros((2, reports.shape[1]))
         total[0, : len(gains)] = total[1, len(gains) :] = 1.0
@@ -113,7 +113,7 @@ class Imitation:
         return shares[: len(gains)], shares[len(gains) :]
 
     def _decoys(self, group: int) -> FloatArray:
-        """How likely each bucket of the group is for the decoys to choose from (a column each)."""
+        """The chance of each bucket of the group, for the decoys to choose from (a column each)."""
         target = self.collection.target(group)
         first = _first_cells(target.mechanism.cells)[:-1]
         if not self.decoy_share:
@@ -191,7 +191,7 @@ class _GroupReports:
         return cls(users.shares @ single, kinds, decoys, np.diff(first))
 
     def poison(self, imitated: FloatArray, decoys: FloatArray, honest_share: float) -> FloatArray:
-        """What is to be reported, less what honest users report, cell by cell."""
+        """The chance of each cell: all that is to be reported, less what honest users report."""
         reported = self.kinds @ imitated + self.decoys @ decoys
         # The solver leaves tiny violations.
         poison = np.maximum(reported - honest_share * self.honest, 0.0)

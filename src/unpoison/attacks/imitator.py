@@ -38,7 +38,7 @@ class Imitator(Attack):
     >>> groups = tuple(Target(make("piecewise", 1 / 2**n), 0.0, group=n, groups=2) for n in (0, 1))
     >>> collection = Collection(groups, np.linspace(-1, 1, 100), byzantine_fraction=0.2)
     >>> targets, rng = (collection.target(0), collection.target(1)), np.random.default_rng(1)
-    >>> [round(float(Imitator().poison(part, 10**5, rng).mean()), 1) for part in targets]
+    >>> [round(float(Imitator().poison(target, 10**5, rng).mean()), 1) for target in targets]
     [2.4, 2.4]
     """
 
@@ -82,11 +82,11 @@ class Imitator(Attack):
         return rng.multinomial(count, self.chances(target))
 
     def chances(self, target: Target) -> FloatArray:
-        """How likely a poison report is in each cell of the target's group."""
+        """The chance of each cell of the target's group for a poison report."""
         return self.agreed(target).poison[target.group]
 
     def agreed(self, target: Target) -> Imitated:
-        """What the attackers of all groups work out once, from what they know of the collection."""
+        """The imitation that attackers of all groups work out once, from what they know."""
         collection = target.known_collection
         share = collection.byzantine_fraction
         if not share > 0:
@@ -95,7 +95,7 @@ class Imitator(Attack):
         return collection.agreed(self, program.solve)
 
     def _gain(self, target: Target) -> Gain:
-        """What the attackers want: large inputs, small ones, or one category."""
+        """The attackers' gain: large inputs, small ones, or one category."""
         if target.mechanism.categorical:
             promoted = target.category(self.towards)
             return lambda inputs: inputs == promoted

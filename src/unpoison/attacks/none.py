@@ -25,7 +25,7 @@ class NoAttack(Attack):
 
     @property
     def active(self) -> bool:
-        """False: nobody attacks."""
+        """Whether anybody attacks: nobody does."""
         return False
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:

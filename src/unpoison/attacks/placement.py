@@ -14,7 +14,7 @@ from unpoison.types import IntArray
 
 @dataclass(frozen=True)
 class Placement:
-    """How many times as often as at random attackers are in each group, up to a common factor.
+    """Weights of groups: how often attackers are in each, relative to users placed at random.
 
     If they come `on_top`, the plan divides the honest users alone, and groups with attackers are
     larger than it says; else all groups are as large as it says.
@@ -29,7 +29,7 @@ class Placement:
     on_top: bool
 
     def divide(self, plan: Plan, users: int, attackers: int) -> tuple[IntArray, IntArray]:
-        """How many of the honest users and of the attackers are in each group."""
+        """The numbers of honest users and of attackers in each group."""
         shares = np.array(self.weights) * [group.share for group in plan.groups]
         attackers_in_group = divide(shares / shares.sum(), attackers)
         if self.on_top:

@@ -31,7 +31,7 @@ class Point(Attack):
         return cls("R")
 
     def poison(self, target: Target, count: int, rng: np.random.Generator) -> FloatArray:
-        """Repeat the position."""
+        """Repeat one position as often as there are reports."""
         return target.report(np.full(count, target.position(self.at)))
 
     def poison_counts(self, target: Target, count: int, rng: np.random.Generator) -> IntArray:

@@ -28,5 +28,5 @@ class RandomReports(CategoryAttack):
     """
 
     def chosen_categories(self, target: Target) -> IntArray:
-        """All categories."""
+        """The numbers of all categories of the plan."""
         return np.arange(target.mechanism.cells)

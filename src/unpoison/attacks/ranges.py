@@ -64,7 +64,7 @@ class RangeAttack(Attack):
         return rng.multinomial(count, weights / weights.sum())
 
     def ends(self, target: Target) -> tuple[float, float]:
-        """Both ends of the range, as positions in the report domain."""
+        """The two ends of the range, as positions in the report domain."""
         low, high = target.position(self.low), target.position(self.high)
         if low > high:
             raise InvalidParameter("attack range", "must go upwards", f"{self.low}, {self.high}")

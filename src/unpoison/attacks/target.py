@@ -24,7 +24,7 @@ Agreement = TypeVar("Agreement")
 
 @dataclass(frozen=True)
 class Target:
-    """What attackers know of their group: the mechanism, and the true mean O (normalised).
+    """An attacked group as attackers know it: its mechanism, and the true mean O (normalised).
 
     Of categories they know the names, in the order of their numbers, and how frequent each is
     among the honest users. The plan tells them how many `groups` their tier has, how many larger
@@ -52,7 +52,8 @@ class Target:
     def known_collection(self) -> Collection:
         """The collection, which attackers of some kinds cannot do without."""
         if self.collection is None:
-            raise InvalidParameter("target", "must know the whole collection", "none")
+            rule = "needs the whole collection: use simulate()"
+            raise InvalidParameter("attack", rule, "one group alone")
         return self.collection
 
     def position(self, formula: str) -> float:
@@ -113,7 +114,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """What attackers who collude know: all groups, the honest users' inputs, their own share.
+    """A collection as colluding attackers know it: its groups, honest inputs, and their own share.
 
     `numbers` says how many honest users have each input (one, if it is None). Attackers of all
     groups share what they work out together: `agreed` computes it once for a collection.
@@ -132,7 +133,7 @@ class Collection:
     _agreed: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def target(self, group: int) -> Target:
-        """What attackers of a group know, this collection included."""
+        """The target of attackers in a group, who know this collection."""
         return replace(self.groups[group], collection=self)
 
     @property
@@ -149,7 +150,7 @@ class Collection:
         return rng.choice(self.inputs, count, p=self.shares)
 
     def agreed(self, attack: Hashable, work_out: Callable[[], Agreement]) -> Agreement:
-        """What the attackers of an attack work out together, once for all groups."""
+        """The result that the attackers of an attack work out together, once for all groups."""
         if attack not in self._agreed:
             self._agreed[attack] = work_out()
         agreement: Agreement = self._agreed[attack]

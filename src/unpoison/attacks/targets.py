@@ -50,12 +50,14 @@ class Targets(CategoryAttack):
             raise InvalidParameter("names", "must be one category or more", "none")
         repeated = [name for name, times in Counter(self.names).items() if times > 1]
         if repeated:
-            raise InvalidParameter("names", "must differ", f"{repeated[0]!r} twice")
+            raise InvalidParameter(
+                "names", "must be different categories", f"{repeated[0]!r} twice"
+            )
         if categories:
             check_categories("names", self.names, categories)
 
     def chosen_categories(self, target: Target) -> IntArray:
-        """The named categories."""
+        """The numbers of the named categories."""
         if not target.categories:
             raise InvalidParameter("target", "must name its categories", "none")
         return np.array([target.categories.index(name) for name in self.names])

@@ -39,7 +39,7 @@ class Uneven(PlacedAttack):
             raise InvalidParameter("weights", rule, self.weights)
 
     def placement(self, plan: Plan) -> Placement:
-        """As many attackers in each group as its weight and its size say."""
+        """Divide attackers by the groups' weights and sizes."""
         groups = len(plan.groups)
         if groups == 1:
             return Placement((1.0,), on_top=False)

@@ -32,5 +32,5 @@ class Uniform(RangeAttack):
         return rng.random(count)
 
     def distribution_function(self, target: Target, fractions: FloatArray) -> FloatArray:
-        """The fraction itself."""
+        """The distribution function of even poison: the fraction itself."""
         return fractions

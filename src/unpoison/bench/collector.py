@@ -41,7 +41,7 @@ PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.0625, low=0, hig
 
 @benchmarks.register("collector", order=3)
 def collector() -> list[Result]:
-    """Enrolment, single and batched submissions: on SQLite, and on PostgreSQL if one is named."""
+    """Measure enrolment, single and batched submissions on SQLite, and on PostgreSQL if named."""
     if find_spec("uvicorn") is None:
         raise MissingExtra("the benchmark of the collector", "collector")
     results = _measured("SQLite", None)

@@ -18,7 +18,7 @@ SAME = 1e-9
 
 @benchmarks.register("dap")
 def dap() -> list[Result]:
-    """From a Summary of 10^6 users at ε = 2 to both estimates."""
+    """Measure DAP from a Summary of 10^6 users at ε = 2 to both estimates."""
     plan = Plan.new(epsilon=2.0, min_epsilon=0.0625, low=0, high=1)
     rng = np.random.default_rng(1)
     summary = simulate(plan, rng.beta(2, 5, USERS), "uniform:3C/4,C", 0.25, rng).summary

@@ -25,7 +25,7 @@ CASES = (
 
 @benchmarks.register("em")
 def em() -> list[Result]:
-    """EMF's E- and M-step with the sparse operator, and with `M @ x`, `M.T @ w`."""
+    """Measure EMF's E- and M-step with the sparse operator, and with `M @ x`, `M.T @ w`."""
     return [result for case in CASES for result in _case(*case)]
 
 

@@ -23,12 +23,12 @@ SAME = 1e-9
 
 @benchmarks.register("ems")
 def ems() -> list[Result]:
-    """As many input as output buckets; both sides make the same number of iterations."""
+    """Measure EMS with as many input as output buckets; both sides make equally many iterations."""
     return compare(BUCKETS, ITERATIONS)
 
 
 def compare(buckets: int, iterations: int) -> list[Result]:
-    """Time and answers of both, from Beta(2,5) inputs."""
+    """Compare time and answers of both implementations, from Beta(2,5) inputs."""
     group = _group(buckets)
     problem = group.ems()
     matrix = np.ascontiguousarray(group.buckets.transition.dense())

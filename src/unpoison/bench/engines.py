@@ -37,7 +37,7 @@ COLUMNS = ["group", "value"]
 
 @benchmarks.register("engines", order=2)
 def engines() -> list[Result]:
-    """Local and Dask against the decoder alone, DuckDB and Polars."""
+    """Measure the local and the Dask engine against the decoder alone, DuckDB and Polars."""
     duckdb, polars = _rivals()
     with tempfile.TemporaryDirectory() as folder, local_cluster(2) as cluster:
         path = write_reports(Path(folder) / "reports.parquet", ROWS)
@@ -136,7 +136,7 @@ def write_awkward(path: Path) -> Path:
 
 
 def count_by_numpy(path: Path, engine: LocalEngine) -> int:
-    """All parts counted by whole arrays, though the loop would be worth compiling."""
+    """Count all parts by whole arrays, though the loop would be worth compiling."""
     return sum(1 for _ in engine.run(Job(PLAN), parts_of(path)))
 
 
@@ -160,7 +160,7 @@ def _decode_part(part: Part) -> int:
 
 
 def _domains() -> list[tuple[int, float, float]]:
-    """Each group, the lower end of its report domain, and its cells per unit."""
+    """The number of each group, the lower end of its report domain, and its cells per unit."""
     return [
         (number, mechanism.output_low, PLAN.cells / (mechanism.output_high - mechanism.output_low))
         for number, mechanism in enumerate(PLAN.group_mechanisms)
@@ -168,7 +168,7 @@ def _domains() -> list[tuple[int, float, float]]:
 
 
 def by_duckdb(duckdb: Any, path: Path) -> Any:
-    """The same counts and sums by a query."""
+    """Count reports and sum values by group and cell, by an SQL query of DuckDB."""
     rows = ", ".join(f"({number}, {low!r}, {scale!r})" for number, low, scale in _domains())
     return duckdb.sql(
         f"""
@@ -182,7 +182,7 @@ def by_duckdb(duckdb: Any, path: Path) -> Any:
 
 
 def by_polars(polars: Any, path: Path) -> Any:
-    """The same counts and sums by a lazy frame."""
+    """Count reports and sum values by group and cell, by a lazy frame of Polars."""
     column = polars.col
     numbers, lows, scales = (list(values) for values in zip(*_domains(), strict=True))
     domains = polars.LazyFrame({"group": numbers, "low": lows, "scale": scales}).cast(

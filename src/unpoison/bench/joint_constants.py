@@ -57,7 +57,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class OriginCount:
-    """How many constants have an origin."""
+    """The number of constants that have an origin."""
 
     HEADS: ClassVar[tuple[str, ...]] = ("origin", "constants")
 
@@ -146,7 +146,7 @@ def _effect(constant: Constant, factor: float, present: list[Measured]) -> Effec
 
 
 def joint_filter_constants() -> list[Constant]:
-    """All of `filters/joint/constants.py`, in its order."""
+    """The constants of `filters/joint/constants.py`, in its order."""
     meanings = _first_sentences(inspect.getsource(constants))
     hints = get_type_hints(constants, include_extras=True)
     return [_constant(name, get_args(hints[name])[1:], meanings[name]) for name in hints]
@@ -171,7 +171,7 @@ def _first_sentences(source: str) -> dict[str, str]:
 
 @contextmanager
 def replaced(name: str, value: Value) -> Iterator[None]:
-    """One constant at another value."""
+    """Set one constant to another value until the end of a `with` statement."""
     before = getattr(constants, name)
     setattr(constants, name, value)
     try:

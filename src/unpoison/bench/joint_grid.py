@@ -38,7 +38,7 @@ ATTACKS = {
     ),
     LARGE: ("none", "none", "uniform:3C/4,C", "point:C", "opposite", "noise"),
 }
-"""By ε, one collection each: every kind of model is the right one somewhere."""
+"""Attacks by ε, with one collection each: every kind of model is the right one somewhere."""
 SHARED_VALUE = 0.37
 """The value of all users in one collection: the middle of no input bucket."""
 CATEGORY_SHARES = {"a": 0.4, "b": 0.3, "c": 0.16, "d": 0.1, "e": 0.04}
@@ -74,7 +74,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the filter does on the whole grid with one setting of its constants."""
+    """Errors, intervals and times on the whole grid, with one setting of the filter's constants."""
 
     median_error: float
     worst_error: float
@@ -109,7 +109,7 @@ class Outcome:
 
 @contextmanager
 def recorded_reads() -> Iterator[set[str]]:
-    """Names that are read from the module of constants meanwhile."""
+    """Record the names that are read from the module of constants inside a `with` statement."""
     names: set[str] = set()
 
     class RecordingModule(ModuleType):

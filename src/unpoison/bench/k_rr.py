@@ -29,7 +29,7 @@ Rival = Callable[[list[int], RandomizedResponse], FloatArray]
 
 @benchmarks.register("k-rr", order=1)
 def k_rr() -> list[Result]:
-    """Perturb and estimate 10^6 users, 32 categories, ε = 1."""
+    """Measure k-RR from 10^6 users to frequencies of 32 categories, at ε = 1."""
     rng = np.random.default_rng(1)
     others = rivals()
     users = CategoryUsers.draw(USERS, RandomizedResponse(EPSILON, CATEGORIES), rng)

@@ -20,7 +20,8 @@ CONNECTIONS = 256
 """Connections at once: at 1000 requests a second each may take a quarter of a second."""
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 30.0
-"""How long an answer is waited for; also the latency of a request without an answer."""
+"""Seconds that an answer is waited for, far more than any latency that would be good enough. They
+are also the latency of a request without an answer."""
 SLOWEST_RATE = 20.0
 """Requests a second: a server that answers fewer is not waited for to the end."""
 BROKEN = 0

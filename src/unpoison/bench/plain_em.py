@@ -30,12 +30,12 @@ class Fit:
 
     @property
     def gamma(self) -> float:
-        """γ̂ = Σ ŷ."""
+        """The estimated share of attackers, γ̂ = Σ ŷ."""
         return float(sum(self.poison))
 
     @property
     def iterations(self) -> int:
-        """How many M-steps were made."""
+        """The number of M-steps that were made."""
         return len(self.likelihoods) - 1
 
 
@@ -112,7 +112,7 @@ def poison_range(buckets: Buckets, side: str, initial_mean: float) -> BoolArray:
 
 
 def tolerance(buckets: Buckets) -> float:
-    """τ = 0.01·e^ε."""
+    """The threshold of EM's stopping rule, τ = 0.01·e^ε."""
     return 0.01 * math.exp(buckets.mechanism.epsilon)
 
 
@@ -123,7 +123,7 @@ def fit(
     m_step: MStep,
     matrix: FloatArray | None = None,
 ) -> Fit:
-    """Line 1 of Alg. 2, then EM."""
+    """Run EM from the histograms of line 1 of Alg. 2."""
     start = 1 / (buckets.inputs + int(support.sum()))
     honest = np.full(buckets.inputs, start)
     poison = np.array([start if allowed else 0.0 for allowed in support])
@@ -134,7 +134,7 @@ def fit(
 def emf(
     buckets: Buckets, counts: FloatArray, support: BoolArray, matrix: FloatArray | None = None
 ) -> Fit:
-    """Alg. 2."""
+    """Fit by EMF (Alg. 2)."""
     return fit(buckets, counts, support, free, matrix)
 
 
@@ -145,7 +145,7 @@ def emf_star(
     gamma: float,
     matrix: FloatArray | None = None,
 ) -> Fit:
-    """Alg. 4."""
+    """Fit by EMF* (Alg. 4)."""
     return fit(buckets, counts, support, imposed(gamma), matrix)
 
 

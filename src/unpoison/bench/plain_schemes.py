@@ -45,7 +45,7 @@ def probe(
     rule: str = "variance",
     matrix: FloatArray | None = None,
 ) -> tuple[str, Fit]:
-    """Alg. 3 with O' in the middle of the inputs."""
+    """Probe the poisoned side by Alg. 3, with O' in the middle of the inputs."""
     middle = middle_of(buckets)
     fits = {
         side: emf(buckets, counts, poison_range(buckets, side, middle), matrix) for side in SIDES
@@ -80,7 +80,7 @@ def group_mean(summary: Summary, group: int, buckets: Buckets, solution: Fit) ->
 def weights_of(
     rule: str, honest_reports: list[float], honest_users: list[float], variances: list[float]
 ) -> list[float]:
-    """Alg. 5, as printed or corrected."""
+    """The groups' weights by Alg. 5, as printed or corrected."""
     if rule == "optimal":
         raw = [n / v for n, v in zip(honest_reports, variances, strict=True)]
     else:
@@ -89,7 +89,7 @@ def weights_of(
 
 
 def dap(summary: Summary, scheme: str, weights: str = "optimal", rule: str = "variance") -> Answer:
-    """Stages 3 to 5 for a plan of one tier."""
+    """Run stages 3 to 5 of DAP for a plan of one tier."""
     return dap_schemes(summary, [scheme], weights, rule)[scheme]
 
 

@@ -105,7 +105,7 @@ def same(name: str, gap: float, at_most: float) -> Result:
 
 
 def limit(name: str, ours: float, generator: Callable[[], object]) -> Result:
-    """How near we are to what drawing the random numbers takes alone."""
+    """A result that compares our time with that of drawing the random numbers alone."""
     alone = min(seconds(generator) for _ in range(3))
     return Result(
         f"{name}: time against drawing the random numbers alone",

@@ -14,7 +14,7 @@ USERS = (10**4, 10**5, 10**6, 10**7, 10**8)
 
 @benchmarks.register("scaling")
 def scaling() -> list[Result]:
-    """EMF* from a Summary at ε = 1, ε0 = 1/16; each line beside a tenth of the users."""
+    """Measure EMF* from a Summary at ε = 1, ε0 = 1/16; each line beside a tenth of the users."""
     plan = Plan.new(epsilon=1.0, min_epsilon=0.0625, low=0, high=1)
     rng = np.random.default_rng(1)
     results: list[Result] = []

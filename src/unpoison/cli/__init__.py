@@ -71,7 +71,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 @cache
 def _commands() -> Command:
-    """All commands, built once: to inspect their signatures takes a while."""
+    """The commands of the application, built once: to inspect their signatures takes a while."""
     return get_command(app)
 
 

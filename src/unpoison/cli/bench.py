@@ -43,10 +43,10 @@ def bench(
     # Before minutes of measuring: a file that cannot take the table, a name that is none.
     if markdown is not None:
         check_markers(markdown, MARKER)
-    chosen = [benchmarks[name] for name in names or default_benchmarks()]
+    requested = [benchmarks[name] for name in names or default_benchmarks()]
     rows: list[Row] = []
-    with progress("Measuring", len(chosen)) as advance:
-        for benchmark in chosen:
+    with progress("Measuring", len(requested)) as advance:
+        for benchmark in requested:
             rows += benchmark()
             advance(1)
     tables = _tables(rows)

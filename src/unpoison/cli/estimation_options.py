@@ -54,10 +54,10 @@ def chosen_options(**options: str | float | None) -> dict[str, Any]:
     >>> chosen_options(weights=None, initial_mean="1/4")
     {'initial_mean': 0.25}
     """
-    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if "initial_mean" in chosen:
-        chosen["initial_mean"] = _parse_initial_mean(chosen["initial_mean"])
-    return chosen
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if "initial_mean" in given:
+        given["initial_mean"] = _parse_initial_mean(given["initial_mean"])
+    return given
 
 
 def _parse_initial_mean(text: str) -> str | float:

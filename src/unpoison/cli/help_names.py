@@ -165,4 +165,4 @@ NAMES: dict[str, Callable[[], str]] = {
     "simulation_mechanisms": lambda: _mechanisms(for_devices=False),
     "statistics": _statistics,
 }
-"""What each placeholder stands for."""
+"""The text that takes the place of each placeholder."""

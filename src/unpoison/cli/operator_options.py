@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "UNPOISON_TOKEN"
 LOCAL_COLLECTOR = "http://127.0.0.1:8000"
-"""Where `unpoison serve` listens if nothing else is said."""
+"""The address at which `unpoison serve` listens if nothing else is said."""
 
 CollectorAddress = Annotated[
     str,

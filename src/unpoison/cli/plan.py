@@ -152,10 +152,10 @@ def _recommend(
     refuse_together("--users", unused)
     check_outputs(output, advice_options["plot"])
     optional = {name: advice_options[name] for name in ("trials", "seed")}
-    chosen = {name: value for name, value in optional.items() if value is not None}
+    given = {name: value for name, value in optional.items() if value is not None}
     tolerate = advice_options["tolerate"]
     tolerate = DEFAULT_TOLERATED if tolerate is None else tolerate
-    setting = Setting(advice_options["users"], tolerate, **chosen)
+    setting = Setting(advice_options["users"], tolerate, **given)
     comparison = compare_with_progress(keys, setting, advice_options["target_error"])
     write_outputs(comparison, output, advice_options["plot"])
     if json:

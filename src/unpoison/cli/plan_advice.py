@@ -29,8 +29,8 @@ def compare_with_progress(
     keys: dict[str, Any], setting: Setting, target_error: float | None
 ) -> Comparison:
     """Compare all candidates with these keys of a plan on all cores, with a progress bar."""
-    chosen = {key: value for key, value in keys.items() if value is not None}
-    plans = candidates(**chosen)
+    given = {key: value for key, value in keys.items() if value is not None}
+    plans = candidates(**given)
     # How many collections there will be is not known: trials go on until errors are known.
     with progress("Comparing plans") as advance:
         return compare(plans, setting, target_error, advance, usable_cores())
@@ -59,12 +59,12 @@ def check_outputs(output: Path | None, plot: Path | None) -> None:
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the table, what its columns mean, and what the recommended plan promises."""
-    setting, chosen = comparison.setting, comparison.recommended
+    setting, recommended = comparison.setting, comparison.recommended
     typer.echo(
         f"Plans for {setting.users:,} users of whom {_percent(setting.tolerate)} may attack "
         f"(* is recommended):"
     )
-    print_table(HEADS, [_row(line, line is chosen) for line in comparison.lines])
+    print_table(HEADS, [_row(line, line is recommended) for line in comparison.lines])
     typer.echo("\n" + _column_meanings(comparison))
     typer.echo("\n" + _wrapped(_recommendation(comparison)))
     typer.echo("\n" + _wrapped(_promise(comparison)) + "\n")
@@ -74,9 +74,9 @@ def print_comparison(comparison: Comparison) -> None:
         typer.echo()
 
 
-def _row(line: Prediction, chosen: bool) -> list[str]:
+def _row(line: Prediction, recommended: bool) -> list[str]:
     return [
-        f"{line.candidate.plan.min_epsilon:g}{' *' if chosen else ''}",
+        f"{line.candidate.plan.min_epsilon:g}{' *' if recommended else ''}",
         line.candidate.design,
         str(len(line.candidate.plan.groups)),
         f"{line.candidate.reports_a_user:.1f}",
@@ -116,9 +116,9 @@ def _error_meaning(plan: Plan) -> str:
 
 
 def _recommendation(comparison: Comparison) -> str:
-    chosen, target = comparison.recommended, comparison.target_error
+    line, target = comparison.recommended, comparison.target_error
     tried = f"of {comparison.considered} plans, {len(comparison.lines)} of which were simulated"
-    name = f"Recommended: {chosen.candidate.label} ({tried})"
+    name = f"Recommended: {line.candidate.label} ({tried})"
     alone = len(comparison.finalists) == 1
     if target is None and alone:
         return f"{name}, the least error in the first round, and the only one tried in full."
@@ -132,28 +132,28 @@ def _recommendation(comparison: Comparison) -> str:
         return f"{name}, {reason} with an error of at most {target:g}."
     return (
         f"{name}. No plan meets the target {target:g}. This one misses it by "
-        f"{_figure(chosen.error - target)} ({chosen.error / target:.3g} times as much). "
+        f"{_figure(line.error - target)} ({line.error / target:.3g} times as much). "
         f"{_users_needed(comparison.needed_users)}"
     )
 
 
 def _promise(comparison: Comparison) -> str:
-    """What to expect of the recommended plan, in words."""
-    chosen, share = comparison.recommended, _percent(comparison.setting.tolerate)
+    """A paragraph on what to expect of the recommended plan."""
+    line, share = comparison.recommended, _percent(comparison.setting.tolerate)
     noticed = (
         "No share of attackers would be noticed"
-        if math.isnan(chosen.detectable)
-        else f"Attackers are noticed from {_detected(chosen)} on"
+        if math.isnan(line.detectable)
+        else f"Attackers are noticed from {_detected(line)} on"
     )
-    below, above = chosen.worst_case
-    alone = "k-RR" if chosen.candidate.plan.categorical else "PM"
+    below, above = line.worst_case
+    alone = "k-RR" if line.candidate.plan.categorical else "PM"
     return (
-        f"Expect an error of {_figure(chosen.error)} ± {_figure(chosen.standard_error)} if "
-        f"{share} of users attack in the worst way that was tried, {chosen.situation.attack} on "
-        f"values like {chosen.situation.shape}, with an interval {_figure(chosen.interval_width)} "
-        f"wide; that is {chosen.price:.3g} times the error of ungrouped {alone} with nobody "
-        f"attacking. Expect {_figure(chosen.quiet_error)} if nobody attacks. Whatever {share} of "
-        f"users send, the truth is in a range {_figure(chosen.worst_case_width)} wide that the "
+        f"Expect an error of {_figure(line.error)} ± {_figure(line.standard_error)} if "
+        f"{share} of users attack in the worst way that was tried, {line.situation.attack} on "
+        f"values like {line.situation.shape}, with an interval {_figure(line.interval_width)} "
+        f"wide; that is {line.price:.3g} times the error of ungrouped {alone} with nobody "
+        f"attacking. Expect {_figure(line.quiet_error)} if nobody attacks. Whatever {share} of "
+        f"users send, the truth is in a range {_figure(line.worst_case_width)} wide that the "
         f"estimate states, {_figure(-below)} below to {_figure(above)} above what honest reports "
         f"would say. {noticed}."
     )

@@ -20,7 +20,7 @@ Epsilon = Annotated[
     float | None, number_option("A user's whole budget.", "--epsilon", "-e", default="1")
 ]
 PAPER = "paper"
-"""As the plan has it; its module is not loaded for the sake of a quick --help."""
+"""The name of the paper's ε0 in `plan.form`, which is not imported for a quick --help."""
 
 
 def parse_min_epsilon(text: str) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FROM_STANDARD_INPUT = "-"
 DEFAULT_MAX_EPSILON, DEFAULT_LIFETIME_EPSILON = 1.0, 8.0
-"""Those of `client.Policy`, which is not imported for the sake of `unpoison --help` alone."""
+"""The default budgets of `client.Policy`, which is not imported for the sake of a quick --help."""
 MAX_LINE = 2**16
 """Bytes of standard input that are read: a value is a number or a category's name, not a file."""
 

@@ -55,13 +55,13 @@ def reproduce(
     check_at_least_one("--workers", workers)
     of_the_paper = [name for name in experiments if experiments[name].of_the_paper]
     requested = of_the_paper if names == ["all"] else list(dict.fromkeys(names))
-    chosen = {name: experiments[name]() for name in requested}
+    requested_experiments = {name: experiments[name]() for name in requested}
     # Before hours of work: a page that has no place for a table.
-    for name in chosen:
+    for name in requested_experiments:
         if page is not None:
             check_markers(page, name)
     sections = []
-    for name, experiment in chosen.items():
+    for name, experiment in requested_experiments.items():
         cells = adjusted_cells(experiment.cells(quick), fast, trials)
         section = _run(name, experiment, cells, output, workers, quick)
         sections.append(section)

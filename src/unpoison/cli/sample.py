@@ -24,7 +24,7 @@ def draw_sample(dataset: str, users: int, column: str | None, rng: np.random.Gen
 
 
 def read_sample(path: Path, column: str | None, categorical: bool = False) -> Sample:
-    """All rows of a column: numbers with the range that they have, or names of categories."""
+    """A sample of all rows of a column: numbers with their range, or names of categories."""
     if column is None:
         raise InvalidParameter("--column", "must be given with --values", "nothing")
     check_input(path)

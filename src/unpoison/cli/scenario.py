@@ -83,7 +83,7 @@ class Scenario:
                 raise fault.at(self.sample.source, 0) from None
 
     def _simulated_users(self, names: list[str]) -> int:
-        """How many users the progress bar counts; defences get ungrouped collections too."""
+        """The users that the progress bar counts; defences get ungrouped collections too."""
         grouped = len(self.plan.groups_of_user(0))
         ungrouped = 1 if rivals_of(self.plan, names) else 0
         return len(self.sample.values) * self.trials * (grouped + ungrouped)

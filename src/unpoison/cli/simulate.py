@@ -34,7 +34,7 @@ DEFAULT_DATASET = "taxi"
 DEFAULT_USERS = 100_000
 """Enough for the paper's effects to be seen, few enough for a run of seconds."""
 DEFAULT_BYZANTINE_FRACTION = 0.25
-"""That of `simulation.simulate`, which is not imported for the sake of `unpoison --help` alone."""
+"""The default of `simulation.simulate`, which is not imported for the sake of a quick --help."""
 DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
 """The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
@@ -139,7 +139,7 @@ def simulate(
     options = chosen_options(weights=weights, side_rule=side_rule, initial_mean=initial_mean)
     check_at_least_one("--trials", trials)
     if fault is None and faulty_fraction is not None:
-        raise InvalidParameter("--faulty-fraction", "goes with --fault", faulty_fraction)
+        raise InvalidParameter("--faulty-fraction", "must be given with --fault", faulty_fraction)
     # Kept as a sequence, also without --seed: reports are drawn from it a second time.
     seeds = np.random.SeedSequence(seed)
     if values is None:
@@ -217,15 +217,15 @@ def _load_or_make_plan(
     from unpoison.plan import Plan
 
     keys = {"mechanism": mechanism, "epsilon": epsilon, "min_epsilon": min_epsilon}
-    chosen: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
+    given: dict[str, Any] = {key: value for key, value in keys.items() if value is not None}
     if plan is not None:
-        refuse_together("--plan", chosen)
+        refuse_together("--plan", given)
         agreed = Plan.load(plan)
     elif sample.categories is None:
-        agreed = Plan.new(**chosen, low=sample.low, high=sample.high)
+        agreed = Plan.new(**given, low=sample.low, high=sample.high)
     else:
         # The default mechanism of a plan is for numbers.
-        agreed = Plan.new(**{"mechanism": "k-rr", **chosen}, categories=sample.categories)
+        agreed = Plan.new(**{"mechanism": "k-rr", **given}, categories=sample.categories)
     if agreed.categorical != (sample.categories is not None):
         kind = "categories" if sample.categories is not None else "numbers"
         raise InvalidParameter("mechanism", f"must be one for {kind}", agreed.mechanism)
@@ -233,7 +233,7 @@ def _load_or_make_plan(
 
 
 def _default_attack(plan: Plan) -> str:
-    """Where the paper puts its poison: the outer part of the report domain."""
+    """The paper's attack on numbers, at the outer part of the domain, or maximal-gain."""
     if plan.categorical:
         return DEFAULT_CATEGORY_ATTACK
     return "uniform:" + ",".join(plan.group_mechanisms[0].outer_range)

@@ -133,12 +133,12 @@ def _engine(name: str, scheduler: str | None, workers: int | None) -> Engine:
     from unpoison.engines import engines
 
     check_at_least_one("--workers", workers)
-    chosen, options = engines[name], {"workers": workers, "scheduler": scheduler}
+    engine_class, options = engines[name], {"workers": workers, "scheduler": scheduler}
     taken = {option: value for option, value in options.items() if value is not None}
     if name == "local" and scheduler is not None:
         raise InvalidParameter("--scheduler", "needs --engine dask", scheduler)
     try:
-        return chosen(**taken)
+        return engine_class(**taken)
     except TypeError:
         given = " and ".join(f"--{option}" for option in taken)
         raise InvalidParameter("--engine", f"takes no {given}", name) from None

@@ -181,7 +181,7 @@ class Device(Closing):
             raise CollectorNotTrusted("the answer to a report is not that it is accepted")
 
     def _renewed(self, entry: Entry, invite: str | None) -> Entry:
-        """The same cells under a new ticket, which must be for the groups they were drawn for."""
+        """The entry with a new ticket, for the groups that its cells were drawn for."""
         offer = self._offer(entry.campaign, invite)
         _check_same_plan(entry, offer)
         enrolment = self._ticket(offer, entry, invite)

@@ -221,12 +221,12 @@ def _new_secret() -> str:
 def _spent_fraction(text: str) -> Fraction:
     spent = Fraction(text)
     if spent < 0:
-        raise ValueError("what is spent must not be negative")
+        raise ValueError("the spent budget must not be negative")
     return spent
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:
     numbers = json.loads(text)
     if not isinstance(numbers, list) or any(type(number) is not int for number in numbers):
-        raise ValueError("a list of numbers is not one")
+        raise ValueError("must be a JSON list of whole numbers")
     return tuple(numbers)

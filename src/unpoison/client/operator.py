@@ -41,7 +41,7 @@ class Operator:
         return self._json_object("GET", path)
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that the collector answers to one."""
+        """Send a JSON object; returns the one that the collector answers."""
         return self._json_object("POST", path, body)
 
     def delete(self, path: str) -> None:

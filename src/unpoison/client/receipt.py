@@ -22,11 +22,11 @@ class Receipt:
     reports: int
     epsilon: Fraction
     total: Fraction
-    """What all campaigns together have spent."""
+    """The budget that all campaigns together have spent."""
     already: bool
     """Whether all this had been sent before, so that nothing was sent now."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for JSON, with budgets as plain numbers."""
+        """The receipt for JSON, with budgets as plain numbers."""
         budgets = {"epsilon": float(self.epsilon), "total": float(self.total)}
         return {**vars(self), "groups": list(self.groups), **budgets}

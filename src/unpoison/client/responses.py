@@ -14,7 +14,7 @@ MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_EXCERPT = 300
 """The most characters of a collector's own text that a message of ours repeats: a few lines."""
 OK = 200
-"""What the routes of devices answer to every request that they grant."""
+"""HTTP status of every request that the routes of devices grant."""
 FIRST_REDIRECT, FIRST_ERROR = 300, 400
 """Statuses from the first up to the second are redirects, from the second on errors (RFC 9110)."""
 

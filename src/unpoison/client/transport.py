@@ -41,7 +41,7 @@ MAX_RECEIVED = 2 * MAX_RESPONSE_BYTES
 """The most bytes that are received for an answer: its body, and headers, chunk sizes and endless
 interim responses around it, which the bound on the body does not see."""
 STALE_CONNECTION_ERRORS = (RemoteDisconnected, ConnectionError)
-"""How a kept connection fails that the collector has closed meanwhile."""
+"""Errors of a kept connection that the collector has closed meanwhile."""
 
 
 class Exchange(Protocol):
@@ -166,7 +166,7 @@ class Transport(Closing):
         return response
 
     def _step_seconds(self) -> float:
-        """How long the next step may take: the timeout, or what is left until the deadline."""
+        """Seconds that the next step may take: the timeout, or the time left until the deadline."""
         seconds = min(self.timeout, self._deadline - self.clock())
         if seconds <= 0:
             raise TimeoutError("timed out")
@@ -215,7 +215,7 @@ def _status_problem(response: Response) -> str:
 
 
 def _retriable_problem(fault: BaseException) -> str:
-    """What went wrong with a connection in a few words; raises what no retry can help."""
+    """A connection's failure in a few words; a failure that no retry can help is raised."""
     if isinstance(fault, ssl.SSLCertVerificationError):
         raise CollectorNotTrusted(f"the certificate is not valid: {fault.verify_message}") from None
     if isinstance(fault, OSError | IncompleteRead):

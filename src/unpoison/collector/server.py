@@ -27,7 +27,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.system.paths import check_output
 
 SHUTDOWN_SECONDS = 10
-"""For requests that are being served when a signal to stop comes."""
+"""Seconds for requests under way to finish after a signal to stop; a commit takes milliseconds."""
 CONNECTION_HEADROOM = 2
 """uvicorn drops connections beyond the setting times this. The guard refuses requests beyond the
 setting itself, with an error that clients understand, so uvicorn's limit must be the larger one."""
@@ -75,7 +75,9 @@ def open_database(settings: Settings) -> Iterator[Database]:
     try:
         if not database.is_writable():
             name = url.render_as_string(hide_password=True)
-            raise InvalidParameter("database", "must be one that can be opened", name)
+            raise InvalidParameter(
+                "database", "must be a database that can be opened and written to", name
+            )
         yield database
     finally:
         database.close()

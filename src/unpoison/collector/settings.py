@@ -17,7 +17,7 @@ from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.plan.form import refuse_unknown
 
 PREFIX = "UNPOISON_COLLECTOR_"
-"""Of environment variables; the setting's name follows in capitals."""
+"""How the names of environment variables begin; the setting's name follows in capitals."""
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 """Scheme, host and port: browsers send nothing more in the header `Origin`."""
 SECRETS = ("database", "operator_token")
@@ -137,9 +137,9 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls, file: Path | None = None, **options: Any) -> Settings:
         """Settings from a file, the environment and options; options that are None are not set."""
-        chosen = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
         try:
-            return cls(**{**_from_file(file), **_from_environment(), **chosen})
+            return cls(**{**_from_file(file), **_from_environment(), **given})
         except ValidationError as fault:
             raise _invalid_parameter(fault) from None
 

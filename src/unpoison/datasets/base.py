@@ -15,7 +15,7 @@ from unpoison.errors import InvalidFile
 from unpoison.registry import Registry
 
 DATA_FOLDERS = ("../shared/data",)
-"""Where files of real data are looked for after the folder that UNPOISON_DATA names."""
+"""Folders in which files of real data are looked for, after the one that UNPOISON_DATA names."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from unpoison.errors import InvalidFile
 FILE = "covid_deaths_ca_female_by_age.csv"
 PUBLISHED = "Provisional_COVID-19_Death*_by_Sex*Age*.csv"
 NAME, COUNT = "age_group", "deaths"
-"""Columns of FILE."""
+"""The columns of FILE: an age group, and its number of deaths."""
 DEATHS_BY_AGE = {
     "0-17 years": 52,
     "1-4 years": 13,
@@ -47,7 +47,7 @@ class Covid19(Dataset):
     """
 
     def draw(self, users: int, rng: np.random.Generator) -> Sample:
-        """Each record once, in random order, where that many are asked for; else resample."""
+        """Draw each record once, in random order, where that many are asked for; else resample."""
         path = data_file(FILE, PUBLISHED)
         table = DEATHS_BY_AGE if path is None else _read(path)
         names, counts = np.array(list(table)), np.array(list(table.values()))

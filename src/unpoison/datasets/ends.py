@@ -8,12 +8,12 @@ from unpoison.datasets.base import Dataset, Sample, datasets
 from unpoison.datasets.smooth import smooth_values
 
 EVERYBODY = 0.25
-"""How often all users are at the ends: the extreme case, in which filters are tried hardest."""
+"""The share of draws in which all users are at the ends, the hardest case for filters."""
 
 
 @datasets.register("ends")
 class Ends(Dataset):
-    """Values in [0, 1]: a share of the users, in a quarter of draws all, are at 0 or at 1.
+    """Values in [0, 1] with a random share of users at 0 or 1; in a quarter of draws, all users.
 
     >>> sample = Ends().draw(1000, np.random.default_rng(1))
     >>> bool(np.isin(sample.values, (0, 1)).sum() > 100)

@@ -7,7 +7,7 @@ import numpy as np
 from unpoison.datasets.base import Dataset, Sample, datasets
 
 LATTICE_POINTS = (2, 21)
-"""From yes and no to a scale of 0 to 20."""
+"""The fewest and the most values of a lattice: from yes and no to a scale of 0 to 20."""
 
 
 @datasets.register("lattice")

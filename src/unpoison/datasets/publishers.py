@@ -32,7 +32,7 @@ AGE, DEATHS = ("Age Group",), ("COVID-19 Deaths",)
 WANTED_ROWS = {GROUP: "by total", STATE: "california", SEX: "female"}
 ALL_AGES = "all ages"
 MIN_GROUPS = 2
-"""Of fewer categories there is nothing to estimate."""
+"""The fewest age groups of a table: of one category there is nothing to estimate."""
 
 
 def pickup_seconds(path: Path) -> NDArray[np.int32]:

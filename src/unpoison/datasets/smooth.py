@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from unpoison.datasets.base import Dataset, Sample, datasets
 
 MOST_HUMPS = 3
-"""How many distributions are mixed at most: one to three humps, as most real values have."""
+"""The most distributions that are mixed: one to three humps, as most real values have."""
 SHAPES = (0.5, 20.0)
 """Parameters of these: from a density that rises towards an end to a hump a tenth as wide as the
 range."""

@@ -8,7 +8,7 @@ from unpoison.datasets.base import Dataset, Sample, datasets
 from unpoison.datasets.smooth import smooth_values
 
 MOST_SPIKES = 5
-"""How many values are shared at most: defaults and round numbers, which are few in real values."""
+"""The most values that are shared: defaults and round numbers, which are few in real values."""
 
 
 @datasets.register("spikes")

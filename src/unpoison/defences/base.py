@@ -26,7 +26,7 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 FIRST_DEFENCE = 100
-"""Where defences begin in the list of methods: after all methods that are no rivals."""
+"""The place at which defences begin in the list of methods: after all that are no rivals."""
 
 
 class Defence(ABC):
@@ -69,7 +69,7 @@ class Defence(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """How the answer was made, in a sentence: the verdict of the Estimate."""
+        """A sentence on how the answer was made: the verdict of the Estimate."""
 
     def distribution(self, summary: Summary) -> Distribution:
         """The estimated distribution, where a defence has one."""
@@ -137,7 +137,7 @@ class SelectingDefence(Defence):
 
     @abstractmethod
     def kept_counts(self, summary: Summary) -> FloatArray:
-        """How many reports are kept of each group and cell."""
+        """The number of reports that are kept of each group and cell."""
 
     def mean(self, summary: Summary) -> float:
         """The average of the kept reports, decoded; by EMS where reports are biased."""

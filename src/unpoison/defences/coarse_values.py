@@ -27,7 +27,7 @@ class CoarseValues:
 
     @classmethod
     def of(cls, values: FloatArray, counts: FloatArray, buckets: int) -> CoarseValues:
-        """At most `buckets` buckets; those without a report are left out."""
+        """Put values into at most `buckets` buckets; those without a report are left out."""
         present = values[counts > 0]
         low, width = present.min(), np.ptp(present)
         fractions = np.clip((values - low) / (width or 1.0), 0.0, 1.0)

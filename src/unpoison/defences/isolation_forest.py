@@ -38,7 +38,7 @@ class ForestInliers(InlierAverage):
 
     contamination: float | str = AUTO
     trees: int = 100
-    """scikit-learn's default."""
+    """Trees of the forest: scikit-learn's default."""
     sample: int = 10_000
     """Larger ones take longer, and judge hardly otherwise: forests differ as much by chance."""
     seed: int = 0

@@ -119,7 +119,7 @@ def larger_cluster_mean(means: FloatArray) -> float:
 
 
 def _draw(counts: IntArray, size: int, subsets: int, rng: np.random.Generator) -> IntArray:
-    """How many of each bucket are in each subset: one row a subset."""
+    """The number of reports of each bucket in each subset: one row a subset."""
     total = int(counts.sum())
     if total < HYPERGEOMETRIC_LIMIT:
         return rng.multivariate_hypergeometric(counts, size, subsets, method="marginals")

@@ -28,7 +28,7 @@ class Trimming(SelectingDefence):
 
     side: str = "right"
     share: float = 0.5
-    """The paper's."""
+    """The share of reports that is dropped: the paper's."""
 
     def __post_init__(self) -> None:
         check_name("side", self.side, SIDES)

@@ -152,7 +152,7 @@ class Fleet:
             return submission(ledger.record(entry, draw, exact(self.plan.epsilon)))
 
     def _poison(self, enrolment: Enrolment, number: int) -> tuple[int, ...]:
-        """As many cells as the ticket asks for, where the attack wants them."""
+        """The attack's cells, as many as the ticket asks for."""
         attack, rng = parse_attack(self.attack), np.random.default_rng([self.seed, number])
         cells: list[int] = []
         for group in enrolment.groups:

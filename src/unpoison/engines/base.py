@@ -34,7 +34,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, job: Job, parts: Sequence[Part]) -> Iterator[Counted]:
-        """Count all parts; results come as they are ready."""
+        """Count all parts, yielding each result as soon as it is ready."""
 
 
 engines: Registry[type[Engine]] = Registry("engine")

@@ -123,7 +123,7 @@ class _PartlyCounted:
         self.tallies: dict[Path, Tally] = {}
 
     def add(self, counted: Counted) -> Tally | None:
-        """The file's counts, if this was the last part of it."""
+        """Add a part's counts; return the file's tally once its last part is in, else None."""
         path = counted.part.path
         add_tally(self.tallies.setdefault(path, {}), counted.tally)
         self.parts_left[path] -= 1

@@ -17,7 +17,7 @@ from unpoison.system.cores import usable_cores
 QUEUED_PARTS = 4
 """Parts that each thread of the cluster has waiting: more than locally, as each costs a trip."""
 CONNECT_SECONDS = 10
-"""How long to wait for a scheduler: one that is up answers within a second."""
+"""Seconds to wait for a scheduler: one that is up answers within a second."""
 
 
 @engines.register("dask", order=2)

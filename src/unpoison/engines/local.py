@@ -16,7 +16,7 @@ QUEUED_PARTS = 2
 
 @engines.register("local", order=1)
 class LocalEngine(Engine):
-    """Threads: decoding and counting both let others run meanwhile.
+    """Counts parts in threads; decoding and counting release the GIL.
 
     >>> LocalEngine(workers=2).workers
     2

@@ -21,7 +21,7 @@ from unpoison.types import IntArray
 PART_ROWS = 2**22
 """Rows of a part: enough that scheduling it costs nothing beside counting it."""
 MOST_WINDOWS = 10_000
-"""Each window has counts of its own in memory: ten thousand of the default grid take 6 GB."""
+"""The most windows of a run: each has its counts in memory, with the default grid 6 GB in all."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def parts_of(path: Path) -> list[Part]:
 
 
 def _cut(path: Path, size: int, rows: list[int]) -> list[Part]:
-    """Neighbouring row groups together, until there are enough rows."""
+    """Join neighbouring row groups into parts of at least PART_ROWS rows."""
     parts: list[Part] = []
     first, before, total = 0, 0, max(sum(rows), 1)
     for number in range(len(rows)):

@@ -61,7 +61,7 @@ class Distribution:
         return cls(tuple(edges.tolist()), tuple((weights / weights.sum()).tolist()))
 
     def with_band(self, low: FloatArray, high: FloatArray) -> Distribution:
-        """The same with 95 % intervals of the CDF at its edges, which it is never outside of.
+        """A copy with 95 % intervals of the CDF at its edges, widened to hold the CDF itself.
 
         >>> Distribution((0.0, 1.0), (1.0,)).with_band(np.zeros(2), np.array([0.1, 0.9])).cdf_high
         (0.1, 1.0)
@@ -125,7 +125,7 @@ class Distribution:
         return low, self._crossing(self.cdf_low, last, share)
 
     def _crossing(self, ends: tuple[float, ...], left: int, share: float) -> float:
-        """Where a line of the band reaches a share, between an edge and the one to its right."""
+        """The value at which a line of the band reaches a share, between two neighbouring edges."""
         if left < 0 or left >= len(ends) - 1:
             return self.edges[0] if left < 0 else self.edges[-1]
         within = (share - ends[left]) / (ends[left + 1] - ends[left])
@@ -133,7 +133,7 @@ class Distribution:
 
     @property
     def unresolved(self) -> tuple[float, ...] | None:
-        """Those of the usual shares whose quantile may be anywhere in a quarter of the range.
+        """The usual shares whose quantile may be anywhere in a quarter of the range.
 
         >>> even = Distribution((0.0, 5.0, 10.0), (0.5, 0.5))
         >>> band = even.with_band(np.array([0.0, 0.1, 1.0]), np.array([0.0, 0.9, 1.0]))

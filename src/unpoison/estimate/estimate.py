@@ -79,7 +79,7 @@ class RangeAtShare:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What honest users may have whatever attackers sent, if they are at most a share of a group.
+    """Range of honest means or frequencies if at most a share of each group attacks, in any way.
 
     `low` and `high` are the ends of the mean, or of each frequency by name; None where the reports
     need more attackers than that. `least_attackers` is the share that attack at least.
@@ -97,7 +97,7 @@ class WorstCase:
 
     @property
     def possible(self) -> bool:
-        """Whether so few attackers explain the reports at all."""
+        """Whether the reports are possible with at most `attackers_at_most` attackers."""
         return self.low is not None
 
     @property
@@ -210,10 +210,10 @@ class Estimate:
         keys = json.loads(json.dumps(asdict(self)))
         if self.distribution is not None:
             keys["distribution"] = self.distribution.to_dict()
-        parts = [keys, keys["byzantine"], *keys["groups"], *keys["tiers"]]
-        for part in parts:
+        with_statistics = [keys, keys["byzantine"], *keys["groups"], *keys["tiers"]]
+        for record in with_statistics:
             for key in OF_NUMBERS if self.frequencies is not None else OF_CATEGORIES:
-                part.pop(key, None)
+                record.pop(key, None)
         return dict(keys)
 
     def to_json(self) -> str:

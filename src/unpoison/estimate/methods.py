@@ -74,7 +74,7 @@ class Method(ABC):
         """The Estimate of one summary; filter options that it does not take have no effect."""
 
     def run(self, batch: Batch) -> list[dict[str, Estimate]]:
-        """For each summary the Estimates by name; a family that shares work overrides it."""
+        """Estimate every summary, by name of the method; a family that shares work overrides it."""
         return [
             {self.name: self.answer(summary, batch.options, batch.statistic)}
             for summary in batch.summaries
@@ -85,7 +85,7 @@ class Method(ABC):
         """One Estimate; `options` are those that the method takes, and no others."""
 
     def with_parameters(self, parameters: Sequence[tuple[str, str]]) -> Method:
-        """The same method with parameters from its name, such as `trimming:share=0.25`."""
+        """The method with the parameters of a name such as `trimming:share=0.25`."""
         text = ",".join(f"{key}={value}" if value else key for key, value in parameters)
         raise InvalidParameter("method", f"{self.name} takes no parameters in its name", repr(text))
 
@@ -109,7 +109,7 @@ methods: Registry[Method] = Registry("method")
 
 
 def method_names() -> list[str]:
-    """All methods, the recommended first.
+    """The names of all methods, the recommended first.
 
     >>> method_names()[:4]
     ['joint', 'emf', 'emf-star', 'cemf-star']
@@ -240,8 +240,14 @@ def check_options(options: dict[str, Any], allowed: Sequence[str], method: str) 
     Traceback (most recent call last):
         ...
     unpoison.errors.InvalidParameter: options of trimming must be among side, share; ...
+    >>> check_options({"colour": 1}, [], "ostrich")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: method ostrich takes no options; received 'colour'
     """
     for option in options:
+        if not allowed:
+            raise InvalidParameter("method", f"{method} takes no options", repr(option))
         if option not in allowed:
-            rule = f"of {method} must be among {', '.join(allowed) or 'none'}"
+            rule = f"of {method} must be among {', '.join(allowed)}"
             raise InvalidParameter("options", rule, repr(option))

@@ -66,7 +66,7 @@ def post_process(frequencies: FloatArray, name: str = DEFAULT_POST_PROCESSING) -
 def post_process_named(
     frequencies: Mapping[str, float], name: str = DEFAULT_POST_PROCESSING
 ) -> dict[str, float]:
-    """The same for frequencies by category.
+    """Post-process frequencies that are given by category.
 
     >>> post_process_named({"tea": 1.25, "milk": -0.25}, "clip")
     {'tea': 1.0, 'milk': 0.0}

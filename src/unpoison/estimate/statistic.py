@@ -18,7 +18,7 @@ STATISTICS = (MEAN, DISTRIBUTION, FREQUENCIES)
 
 @dataclass(frozen=True)
 class Statistic:
-    """One of `STATISTICS`; frequencies also say how they are post-processed.
+    """What to estimate: one of `STATISTICS`, and how frequencies are post-processed.
 
     >>> plan = Plan.new("k-rr", 1.0, categories=["tea", "coffee"])
     >>> Statistic.of(plan)

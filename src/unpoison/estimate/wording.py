@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from unpoison.plan import Plan
 
 NAMED_CATEGORIES = 3
-"""How many categories a sentence names: more than three make it hard to read."""
+"""The most categories that a sentence names: more than three make it hard to read."""
 SIGNIFICANT_DIGITS = 4
 """Digits of a value as large as the range is wide; intervals are seldom narrower than that."""
 

@@ -17,7 +17,7 @@ from unpoison.plan import Plan
 from unpoison.simulation import Population, Trial, run_trials
 
 COLLECTION = ("dataset", "users", "mechanism", "epsilon", "min_epsilon", "attack", "gamma")
-"""What the reports depend on: cells that agree in it see the same collections."""
+"""The fields that reports depend on: cells that agree in them see the same collections."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class DefaultPlanFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """All designs, budgets, numbers of users and attacks."""
+        """A cell for every design, budget, number of users and attack."""
         return [
             DesignCell(
                 dataset="beta-2-5",
@@ -87,7 +87,7 @@ class DefaultPlanFigure(Experiment):
         ]
 
     def tables(self, table: pa.Table, quick: bool) -> dict[str, list[list[str]]]:
-        """What each design gives, over all attacks; then the panels."""
+        """A table of the designs over all attacks; then the panels."""
         names = dict.fromkeys(table["design"].to_pylist())
         heads = ["ε0, shares", "price, median", "price, 90 %", "price, nobody", "interval"]
         rows = [_row(name, rows_where(table, design=name)) for name in names]
@@ -117,7 +117,7 @@ def _row(name: str, rows: pa.Table) -> list[str]:
     grouped = rows.group_by(["epsilon", "users", "attack"]).aggregate([("price", "mean")])
     prices = grouped["price_mean"].to_numpy()
     quiet = rows_where(rows, attack="none")
-    told = pc.max_element_wise(rows["covered"], rows["doubt"]).to_numpy()
+    covered_or_doubted = pc.max_element_wise(rows["covered"], rows["doubt"]).to_numpy()
     widths = (rows["interval_width"].to_numpy(), quiet["worst_case_width"].to_numpy())
     return [
         name,
@@ -125,5 +125,5 @@ def _row(name: str, rows: pa.Table) -> list[str]:
         f"{np.quantile(prices, 0.9):.3g}",
         f"{quiet['price'].to_numpy().mean():.3g}",
         *(f"{np.exp(np.log(width).mean()):.3g}" for width in widths),
-        f"{np.mean(told):.1%}",
+        f"{np.mean(covered_or_doubted):.1%}",
     ]

@@ -21,7 +21,7 @@ COLOURS = {
     "k-means": "#bc4c00",
     "emf-k-means": "#0a7d8c",
 }
-"""The same colour for a method in every picture."""
+"""The colour of each method, the same in every picture."""
 FRACTIONS = ("located", "covered")
 """Measures from 0 to 1, drawn on the whole of that scale."""
 LONG_NAME, MANY_NAMES = 6, 8

@@ -34,7 +34,7 @@ class Frequencies(Experiment):
     users = RESAMPLED
 
     def cells(self, quick: bool) -> list[Cell]:
-        """Both attacks at every ε."""
+        """A cell for both attacks at every ε."""
         return [
             Cell(
                 dataset="covid-19",
@@ -95,7 +95,7 @@ class Frequencies(Experiment):
 
 
 def _fall(lines: Lines, method: str) -> float:
-    """How many times smaller the error is at the largest ε than at the smallest."""
+    """The factor by which the error falls from the smallest ε to the largest."""
     line = lines[method]
     return line[min(line)] / line[max(line)]
 
@@ -123,12 +123,12 @@ class OwnFrequencies(Frequencies):
     users = OWN_RECORDS
 
     def cells(self, quick: bool) -> list[Cell]:
-        """The same cells, also with fewer attackers."""
+        """The cells of the paper's figure, also with fewer attackers."""
         cells = super().cells(quick)
         return [replace(cell, gamma=gamma) for gamma in GAMMAS[::-1] for cell in cells]
 
     def panels(self, quick: bool) -> list[Panel]:
-        """The same panels, and how often few attackers were located, at each ε."""
+        """The panels of the paper's figure, and how often few attackers were located, at each ε."""
         few = [
             Panel(
                 f"found: {label}, ε = {epsilon:g}",

@@ -130,7 +130,7 @@ class NobodyFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """All datasets at both ε."""
+        """A cell for every dataset at both ε."""
         trials = 5 if quick else 125
         return [
             _cell(dataset, epsilon, "none", 0.0, (JOINT,), trials, quick)
@@ -150,7 +150,7 @@ class NobodyFigure(Experiment):
         ]
 
     def claims(self, table: pa.Table, quick: bool) -> list[Claim]:
-        """How often the p-value raises a false alarm, and the error then."""
+        """Claims about how often the p-value raises a false alarm, and the error then."""
         rows = rows_where(table)
         alarms, error = float(np.mean(column(rows, "suspicious"))), mse_over_floor(rows)
         return [

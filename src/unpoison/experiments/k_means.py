@@ -22,7 +22,7 @@ TOGETHER = tuple(f"emf-k-means:rate={rate:g}" for rate in RATES)
 GAIN = 0.28
 """The least improvement by EMF that the paper reports."""
 DEFAULT_SUBSETS = 10_000.0
-"""Those of the defence, unless it is told otherwise."""
+"""Subsets that the defence draws, unless it is told otherwise."""
 
 
 @experiments.register("fig-kmeans", order=8)
@@ -104,7 +104,7 @@ def _panel(title: str, against: str, **where: Any) -> Panel:
 
 
 def _gain(lines: Lines, collection: str) -> float:
-    """By how much the error falls if EMF goes first, on grouped reports, with the best β each."""
+    """The share of the error that EMF takes away if it goes first, both at their best β."""
     return 1 - min(lines["emf-k-means"].values()) / min(lines[f"k-means{collection}"].values())
 
 

@@ -11,7 +11,7 @@ BETTER_RIVAL = "the better rival"
 
 
 def wins(panels: Sequence[Lines], one: str, other: str) -> int:
-    """At how many points of all panels one line is below another.
+    """The number of points of all panels at which one line is below another.
 
     >>> wins([{"a": {1.0: 1.0, 2.0: 3.0}, "b": {1.0: 2.0, 2.0: 2.0}}], "a", "b")
     1
@@ -20,7 +20,7 @@ def wins(panels: Sequence[Lines], one: str, other: str) -> int:
 
 
 def wins_over_rivals(panels: Sequence[Lines], method: str) -> int:
-    """At how many points of all panels a method is below both rivals.
+    """The number of points of all panels at which a method is below both rivals.
 
     >>> rivals = {"ostrich (ungrouped)": {1.0: 3.0}, "trimming (ungrouped)": {1.0: 2.0}}
     >>> wins_over_rivals([{**rivals, "emf": {1.0: 1.0}}], "emf")

@@ -26,7 +26,7 @@ EVASIVE_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def mean_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bool) -> Cell:
-    """All schemes and rivals on one collection with ε0 = 1/16.
+    """A cell of all schemes and rivals on one collection with ε0 = 1/16.
 
     >>> mean_cell("taxi", 1.0, "none", 0.0, quick=True).trials
     2
@@ -127,7 +127,7 @@ class RobustnessFigure(Experiment):
         return growing + shaped
 
     def panels(self, quick: bool) -> list[Panel]:
-        """As in the paper."""
+        """The panels of the paper's figure."""
         growing = [
             Panel(
                 f"({letter}) Taxi, {label}",

@@ -29,7 +29,7 @@ MEASURES = {
     "prediction_ratio": "predicted / measured",
     "price": "MSE / floor of ungrouped PM",
 }
-"""What a panel may show, each averaged over trials."""
+"""The measures that a panel may show, each averaged over trials, with their titles."""
 SIGNIFICANT = 0.05
 """The p-value below which "nobody attacks" is rejected."""
 SYMBOLS = {"epsilon": "ε", "gamma": "γ", "rate": "β", "subsets": "subsets"}

@@ -48,7 +48,7 @@ class DesignCell(Cell):
 
     shares: str = EQUAL
     smallest: str = "1/16"
-    """How ε0 follows from ε, in words: 1/16 may be the paper's ε0, or a sixteenth of ε = 1."""
+    """The way ε0 follows from ε, in words: 1/16 may be the paper's ε0, or a sixteenth of ε = 1."""
 
     def run(self) -> list[dict[str, Any]]:
         """A row for every trial."""

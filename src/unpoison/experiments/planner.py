@@ -31,7 +31,7 @@ class PlannerFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """The requests."""
+        """A cell for every request to the planner."""
         return list(drawn_requests(QUICK_COUNT if quick else COUNT, quick))
 
     def panels(self, quick: bool) -> list[Panel]:

@@ -22,9 +22,9 @@ SEED = 20_160
 BUDGETS, USERS, SHARES = (0.25, 8.0), (1e4, 1e6), (0.02, 0.3)
 QUICK_USERS = (1e3, 2e3)
 FRESH_SEED = 1_000_003
-"""Where measurements start: their collections are none of the planner's own."""
+"""The first seed of measurements: their collections are none of the planner's own."""
 SECOND_SEED = 1
-"""Where the planner starts when it is asked again."""
+"""The planner's seed when it is asked again."""
 FIRST_LOOK, HARD_LOOK = 2, 8
 """Trials in every situation, and under the attack that is hardest to find, from which those are
 chosen that are measured: failures in one of ten collections must not be missed."""
@@ -52,23 +52,23 @@ class PlannerRequest(Cell):
         started = time.process_time()
         advice = self._advice(0)
         seconds = time.process_time() - started
-        chosen = advice.recommended
-        measured, situation = self._measured(chosen)
-        again = self._advice(SECOND_SEED).recommended if self.asked_again else chosen
+        recommended = advice.recommended
+        measured, situation = self._measured(recommended)
+        again = self._advice(SECOND_SEED).recommended if self.asked_again else recommended
         row = {
             **self._columns(),
             "method": JOINT,
             "collection": GROUPED,
-            "plan": chosen.candidate.label,
-            "predicted": chosen.error,
-            "standard_error": chosen.standard_error,
-            "named": f"{chosen.situation.attack}, {chosen.situation.shape}",
+            "plan": recommended.candidate.label,
+            "predicted": recommended.error,
+            "standard_error": recommended.standard_error,
+            "named": f"{recommended.situation.attack}, {recommended.situation.shape}",
             "measured": measured,
             "worst": f"{situation.attack}, {situation.shape}",
-            "prediction_ratio": chosen.error / measured,
+            "prediction_ratio": recommended.error / measured,
             "seconds": seconds,
-            "other_plan": float(again.candidate != chosen.candidate),
-            "floor": (chosen.predicted.error / chosen.price) ** 2,
+            "other_plan": float(again.candidate != recommended.candidate),
+            "floor": (recommended.predicted.error / recommended.price) ** 2,
             "byzantine_fraction": self.gamma,
             "side": "right",
         }
@@ -78,31 +78,34 @@ class PlannerRequest(Cell):
         plans = candidates(self.epsilon, low=-1, high=1)
         return compare(plans, Setting(self.users, self.gamma, seed=seed))
 
-    def _measured(self, chosen: Prediction) -> tuple[float, Situation]:
+    def _measured(self, recommended: Prediction) -> tuple[float, Situation]:
         """The largest error in fresh collections, and where it is."""
-        plan = chosen.candidate.plan
+        plan = recommended.candidate.plan
         hardest = hardest_attack(plan)
         looks = {
             situation: HARD_LOOK if situation.attack == hardest else FIRST_LOOK
             for situation in Situation.all_on(plan)
         }
         errors = {
-            situation: self._error(chosen, situation, 0, looks[situation]) for situation in looks
+            situation: self._error(recommended, situation, 0, looks[situation])
+            for situation in looks
         }
         largest = sorted(errors, key=lambda situation: -errors[situation])[:MEASURED]
         measured = {
             situation: self._error(
-                chosen, situation, looks[situation], looks[situation] + self.trials
+                recommended, situation, looks[situation], looks[situation] + self.trials
             )
-            for situation in {*largest, chosen.situation}
+            for situation in {*largest, recommended.situation}
         }
         worst = max(measured, key=lambda situation: measured[situation])
         return measured[worst], worst
 
-    def _error(self, chosen: Prediction, situation: Situation, first: int, last: int) -> float:
+    def _error(self, recommended: Prediction, situation: Situation, first: int, last: int) -> float:
         """The root mean squared error of the collections of these numbers."""
         setting = Setting(self.users, self.gamma, seed=FRESH_SEED)
-        draws = [Draw(chosen.candidate.plan, situation, setting, n) for n in range(first, last)]
+        draws = [
+            Draw(recommended.candidate.plan, situation, setting, n) for n in range(first, last)
+        ]
         return float(np.sqrt(np.mean([draw.run().squared_error for draw in draws])))
 
 

@@ -20,7 +20,7 @@ BINS = 64
 PAPER_MEANS = {"beta-2-5": -0.3994, "beta-5-2": 0.4136, "taxi": 0.1190, "retirement": -0.6240}
 """O, the mean on [−1, 1], in the paper."""
 CLOSE = 0.1
-"""How far a mean may be from the paper's and still count as the same."""
+"""The distance that a mean may have from the paper's and still count as the same."""
 
 
 @experiments.register("fig-datasets", order=3)

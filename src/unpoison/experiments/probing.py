@@ -102,7 +102,7 @@ class FractionFigure(Experiment):
         return ranged + others
 
     def panels(self, quick: bool) -> list[Panel]:
-        """As in the paper."""
+        """The panels of the paper's figure."""
         ranges = tuple(POISON_RANGES)
         return [
             *(

@@ -68,7 +68,7 @@ def report(sections: Sequence[Section], command: str) -> str:
 
 
 def _all_claims(sections: Sequence[Section]) -> str:
-    """All claims at a glance, the paper's and ours."""
+    """A table of all claims at a glance, the paper's and ours."""
     return "".join(
         _claims_table([section for section in sections if section.of_the_paper is of_the_paper])
         for of_the_paper in (True, False)

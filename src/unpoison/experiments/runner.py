@@ -75,7 +75,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 
 def _work(cell: Cell) -> float:
-    """How long a cell may take, up to a factor: about the number of its reports."""
+    """The work of a cell, about the number of its reports: larger cells are begun first."""
     return cell.users * cell.trials * cell.epsilon
 
 

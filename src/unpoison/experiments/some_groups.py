@@ -63,7 +63,7 @@ class SomeGroupsFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """All sets of groups with all shapes of poison."""
+        """A cell for every set of groups with every shape of poison."""
         return [
             Cell(
                 dataset=dataset,

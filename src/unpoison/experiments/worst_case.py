@@ -36,7 +36,7 @@ class WorstCaseFigure(Experiment):
     of_the_paper = False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """All attacks, shares and budgets, on smooth values and on values at the ends."""
+        """A cell for every attack, share and budget, on smooth values and on values at the ends."""
         return [
             Cell(
                 dataset=dataset,
@@ -57,7 +57,7 @@ class WorstCaseFigure(Experiment):
         ]
 
     def panels(self, quick: bool) -> list[Panel]:
-        """How often it holds, and its width, against the share of attackers."""
+        """How often the worst case holds, and its width, against the share of attackers."""
         measures = {"worst_case_holds": "holds the truth", "worst_case_over_limit": "width"}
         return [
             Panel(

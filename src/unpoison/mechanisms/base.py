@@ -14,7 +14,7 @@ from unpoison.registry import Registry
 from unpoison.types import FloatArray, IntArray
 
 MIN_EPSILON = 1e-4
-"""At this ε, PM needs 10^8 users to tell a mean of −1 from one of 1; less means nothing."""
+"""The smallest ε: with it PM needs 10^8 users to tell a mean of −1 from one of 1."""
 MAX_EPSILON = 16.0
 """Above this, nearly every report shows its value, and integer weights come near 2^53."""
 DEFAULT_CELLS = 2**14
@@ -127,7 +127,7 @@ class Mechanism(ABC):
     def draw_counts(
         self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """How many reports fall into each cell if `numbers[i]` reports are made of `values[i]`.
+        """Draw the counts of cells if `numbers[i]` reports are made of `values[i]`.
 
         Drawn directly, in a time that depends on how many values and cells there are, not on how
         many reports; distributed as if every report had been drawn.

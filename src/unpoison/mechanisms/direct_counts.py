@@ -47,7 +47,7 @@ def draw_windows(
 def _pieces(
     starts: FloatArray, width: float, cells: int, levels: int
 ) -> tuple[IntArray, FloatArray]:
-    """For each window the nodes that it is made of, and how much of it is in each.
+    """The nodes that each window is made of, and how much of it is in each.
 
     Node 1 is the root, node n has the children 2n and 2n + 1, and cell c is the leaf 2^levels + c.
     """

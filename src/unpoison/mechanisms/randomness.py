@@ -30,11 +30,11 @@ class SystemGenerator:
         return uniform
 
     def words(self, size: int) -> Words:
-        """Uniform 64-bit words."""
+        """Draw uniform 64-bit words."""
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
     def spawn(self, count: int) -> list[SystemGenerator]:
-        """As many generators as asked; they share the system's one source."""
+        """A list of generators, which share the system's one source."""
         return [self] * count
 
 

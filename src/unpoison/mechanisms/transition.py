@@ -64,7 +64,7 @@ class Transition(ABC):
         return np.asarray(self.sparse @ features)
 
     def adjoint(self, weights: FloatArray) -> FloatArray:
-        """Mᵀ w."""
+        """The product Mᵀ·w."""
         gathered = np.empty(self.inputs)
         self.gather_features(self.transposed @ weights, gathered)
         return gathered
@@ -100,7 +100,7 @@ class WindowTransition(Transition):
         self.sparse = _window_matrix(start_knots, output_edges, width, inside, outside)
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
-        """Prefix sums."""
+        """Write the prefix sums of the histogram."""
         np.add.accumulate(histogram, out=out)
 
     def gather_features(self, features: FloatArray, out: FloatArray) -> None:
@@ -127,7 +127,7 @@ class DiagonalTransition(Transition):
         out[-1] = histogram.sum()
 
     def gather_features(self, features: FloatArray, out: FloatArray) -> None:
-        """Each category's own feature plus the common one."""
+        """Add the common feature to each category's own."""
         np.add(features[:-1], features[-1], out=out)
 
 

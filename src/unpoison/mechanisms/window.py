@@ -107,7 +107,7 @@ class WindowMechanism(Mechanism):
         return result
 
     def kinks(self, output_edges: FloatArray) -> FloatArray:
-        """Where either end of the window meets the edge of an output bucket, and both ends.
+        """Inputs at which an end of the window meets the edge of an output bucket, and both ends.
 
         >>> from unpoison.mechanisms import make
         >>> sw = make("square-wave", 1.0, cells=2)

@@ -38,7 +38,8 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     """
     groups = _groups_to_draw(estimate)
     if not groups:
-        raise InvalidParameter("plot", "needs a method that fits the reports", estimate.method)
+        rule = "needs a method with fitted histograms (joint, emf, …)"
+        raise InvalidParameter("plot", rule, estimate.method)
     shown = groups[:1] if estimate.frequencies is not None else groups
     panels = len(shown) + _answer_panels(estimate) + _has_curve(estimate)
     figure, axes = new_figure(panels, width=5.2, height=3.9, across=panels)

@@ -11,7 +11,7 @@ OBSERVED, HONEST, POISON = "#9aa5b1", "#1f6feb", "#d1242f"
 """Grey, blue and red: what was reported, what is honest, what attackers sent."""
 FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
-"""Of PNG pictures: one of three panels is some 2300 pixels wide."""
+"""Resolution of PNG pictures: one of three panels is some 2300 pixels wide."""
 
 
 def new_figure(count: int, width: float, height: float, across: int) -> tuple[Any, list[Any]]:

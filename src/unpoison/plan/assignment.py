@@ -18,7 +18,7 @@ ROUNDING = 1e-6
 
 
 def group_sizes(groups: tuple[Group, ...], users: int) -> IntArray:
-    """How many of `users` go into each group: shares of them, each rounded by less than 1.
+    """The sizes of the groups of `users`: shares of them, each rounded by less than 1.
 
     >>> group_sizes(Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1).groups, 10).tolist()
     [3, 3, 4]
@@ -38,23 +38,23 @@ def divide(shares: FloatArray, users: int) -> IntArray:
 
 
 def partition(plan: Plan, tiers: IntArray, rng: np.random.Generator) -> list[IntArray]:
-    """All users at once, as a simulation has them: which ones are in each group of the plan.
+    """Divide all users at once, as a simulation does: the users of each group of the plan.
 
     Each tier's users are shuffled and cut into groups of the planned sizes; in the baseline every
     user is in both groups.
 
     >>> plan = Plan.new(epsilon=0.25, min_epsilon=1 / 16, low=0, high=1)
-    >>> [len(part) for part in partition(plan, np.zeros(9), np.random.default_rng(1))]
+    >>> [len(members) for members in partition(plan, np.zeros(9), np.random.default_rng(1))]
     [3, 3, 3]
     """
-    members: list[IntArray] = []
+    members_by_group: list[IntArray] = []
     for tier in range(len(plan.all_tiers)):
         users = rng.permutation(np.flatnonzero(tiers == tier))
         groups = assigned_groups(plan, tier)
         sizes = group_sizes(tuple(plan.all_groups[group] for group in groups), len(users))
-        for group, part in zip(groups, np.split(users, np.cumsum(sizes)[:-1]), strict=True):
-            members += [part] * len(plan.groups_of_user(group))
-    return members
+        for group, members in zip(groups, np.split(users, np.cumsum(sizes)[:-1]), strict=True):
+            members_by_group += [members] * len(plan.groups_of_user(group))
+    return members_by_group
 
 
 def assigned_groups(plan: Plan, tier: int) -> list[int]:
@@ -124,7 +124,7 @@ class GroupAssigner:
 
 
 def _word_bounds(shares: list[float]) -> np.ndarray:
-    """Where a uniform 64-bit word passes from one group to the next, from exact shares."""
+    """The uniform 64-bit words at which one group ends and the next begins, from exact shares."""
     total = sum((exact(share) for share in shares), Fraction(0))
     running = Fraction(0)
     bounds = []

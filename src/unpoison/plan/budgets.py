@@ -41,7 +41,7 @@ class Group:
 
     @property
     def spent(self) -> Fraction:
-        """What a user of this group spends in all, exactly."""
+        """The budget that a user of this group spends in all, exactly."""
         return exact(self.epsilon) * self.reports
 
 

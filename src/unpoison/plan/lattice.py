@@ -8,8 +8,8 @@ from unpoison.errors import InvalidParameter
 from unpoison.types import BoolArray, FloatArray
 
 WHOLE_STEPS = 1e-9
-"""How far the number of steps may be from a whole number, as a fraction of it: far more than the
-rounding of decimals such as 0.1, and far less than a step that was mistyped."""
+"""Distance of the number of steps from a whole number that is allowed, as a fraction: far more than
+the rounding of decimals such as 0.1, and far less than a step that was mistyped."""
 MOST_STEPS = 2**32
 """A device rounds its window's offset to as many places (`mechanisms.integer.FRACTION_BITS`)."""
 ON_A_VALUE = 1e-6
@@ -17,7 +17,7 @@ ON_A_VALUE = 1e-6
 
 
 def step_count(low: float, high: float, step: float) -> int:
-    """How many steps lead from low to high; an error if that is not a whole number.
+    """The number of steps from low to high; an error if it is not a whole number.
 
     >>> step_count(0.0, 1.0, 0.1)
     10

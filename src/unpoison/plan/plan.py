@@ -40,7 +40,7 @@ from unpoison.types import FloatArray
 DAP, BASELINE = "dap", "baseline"
 PROTOCOLS = (DAP, BASELINE)
 MIN_CATEGORIES = 2
-"""Of one category there is nothing to report."""
+"""The fewest categories: of one there is nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Plan:
 
     def tier_groups(self, tier: int) -> range:
         """The numbers of the groups of one tier."""
-        sizes = [len(part.groups) for part in self.all_tiers]
+        sizes = [len(tier.groups) for tier in self.all_tiers]
         first = sum(sizes[:tier])
         return range(first, first + sizes[tier])
 
@@ -211,7 +211,7 @@ class Plan:
         return next(tier for tier in tiers if group in self.tier_groups(tier))
 
     def groups_of_user(self, group: int) -> tuple[int, ...]:
-        """All groups in which a user of `group` reports.
+        """The numbers of all groups in which a user of `group` reports.
 
         That is `group` alone, or both groups of its tier in the baseline, where every user reports
         once with either budget.
@@ -249,7 +249,7 @@ class Plan:
 
     @cached_property
     def steps(self) -> int | None:
-        """How many steps lead from low to high; None where values may lie anywhere between.
+        """The number of steps from low to high; None where values may lie anywhere between.
 
         >>> Plan.new(low=1, high=5, step=1).steps
         4
@@ -275,7 +275,7 @@ class Plan:
         return self._inputs_at(nearest_shares(self.shares_of_range(values), self.steps))
 
     def shares_of_range(self, values: FloatArray) -> FloatArray:
-        """Where numbers lie between low (0) and high (1); those beyond are at the nearest end."""
+        """Places of numbers between low (0) and high (1); those beyond are at the nearest end."""
         low, high = self.bounds
         share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
         return np.clip(share, 0.0, 1.0)
@@ -297,7 +297,7 @@ class Plan:
 
     @property
     def unit(self) -> float:
-        """How many natural units one normalised unit is."""
+        """The size of one normalised unit in natural units."""
         return self.natural(1.0) - self.natural(0.0)
 
     def _check_domain(self) -> None:
@@ -320,10 +320,11 @@ class Plan:
         if self.categories is None:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:
-            raise InvalidParameter("categories", "must be at least 2", len(self.categories))
+            raise InvalidParameter("categories", "must be at least 2 names", len(self.categories))
         repeated = [name for name, times in Counter(self.categories).items() if times > 1]
         if repeated:
-            raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
+            received = f"{sorted(repeated)[0]!r} twice"
+            raise InvalidParameter("categories", "must be different names", received)
 
     def _checked_cells(self) -> int:
         if self.categories is None:

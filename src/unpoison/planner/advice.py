@@ -81,10 +81,10 @@ def _finalists(trials: PlanTrials, target_error: float | None, number: int) -> l
         figures.candidate: trials.worst(figures.candidate)[1].error
         for figures in trials.all_expectations
     }
-    best, *others = sorted(errors, key=lambda candidate: errors[candidate])
-    meeting = [candidate for candidate in others if errors[candidate] <= (target_error or 0.0)]
+    best, *next_best = sorted(errors, key=lambda candidate: errors[candidate])
+    meeting = [candidate for candidate in next_best if errors[candidate] <= (target_error or 0.0)]
     cheapest = sorted(meeting, key=lambda candidate: candidate.reports_a_user)
-    return list(dict.fromkeys([best, *cheapest, *others]))[:number]
+    return list(dict.fromkeys([best, *cheapest, *next_best]))[:number]
 
 
 def _refined_comparison(
@@ -139,7 +139,7 @@ def users_for(
     target_error: float,
     run_all: RunAll = map,
 ) -> int | None:
-    """How many users a plan needs to meet a target; None if a thousand million are not enough.
+    """The number of users that a plan needs to meet a target; None if 10⁹ are not enough.
 
     Errors fall with the root of the number of users at best; so that many are tried first, in the
     situation where the plan's error is largest.

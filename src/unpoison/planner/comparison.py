@@ -36,9 +36,9 @@ class Comparison:
     setting: Setting
     target_error: float | None = None
     needed_users: int | None = None
-    """How many users would be enough, where no plan meets the target and a number was found."""
+    """The users that would be enough, where no plan meets the target and a number was found."""
     considered: int = 0
-    """How many plans were compared by what follows from expected counts, before trials."""
+    """The number of plans that were compared by expected counts, before trials."""
 
     def __post_init__(self) -> None:
         target = self.target_error

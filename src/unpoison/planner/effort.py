@@ -13,7 +13,7 @@ SECONDS = 40.0
 """Seconds of the processor for all estimates: 20 s on two cores. Of 30 s that leaves 10, to start
 processes, for what needs no simulation, and where cores share a processor."""
 SECONDS_A_GROUP = 0.08
-"""What an estimate of 10,000 users at ε = 1 takes for each group, by experience."""
+"""Seconds for each group of an estimate of 10,000 users at ε = 1, as measured."""
 INFORMATION, POWER = 1e4, 0.25
 """Estimates take longer the more there is to see: from so much users·ε² on, about its fourth root.
 At ε = 4 and with 10⁶ users that is six times as long."""
@@ -48,7 +48,7 @@ class Effort:
 
     @classmethod
     def of(cls, plans: Sequence[Candidate], setting: Setting) -> Effort:
-        """As much as there is time for."""
+        """The first of CHOICES whose estimates fit into SECONDS, with the trials left over."""
         affordable = SECONDS / _seconds_an_estimate(plans, setting)
         other_situations = (len(attacks_on(plans[0].plan)) - 1) * len(SHAPES)
         for entrants, finalists, hard_trials in CHOICES:

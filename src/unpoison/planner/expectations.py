@@ -45,7 +45,7 @@ class Expectations:
 
     @classmethod
     def of(cls, candidate: Candidate, setting: Setting) -> Expectations:
-        """From reference users of all shapes."""
+        """Compute the expectations of a plan, from reference users of all shapes."""
         plan, share = candidate.plan, setting.tolerate
         attainable, quiet_errors, ranges = {}, [], []
         for shape in SHAPES:
@@ -58,7 +58,7 @@ class Expectations:
 
     @property
     def attainable_error(self) -> float:
-        """The largest of all situations."""
+        """The largest attainable error of all situations."""
         return max(self.attainable.values())
 
     @property
@@ -68,7 +68,7 @@ class Expectations:
 
 
 def worst_case_from_truth(expected: ExpectedCollection, attackers: float) -> Range:
-    """How far below and above the truth is possible, whatever so many attackers send.
+    """The distances below and above the truth that are possible, whatever so many attackers send.
 
     Of frequencies it is that of the category with the widest range. Ends have room for noise, as
     those of an estimate.
@@ -84,7 +84,10 @@ def worst_case_from_truth(expected: ExpectedCollection, attackers: float) -> Ran
     frequencies = expected.truth.frequencies
     if frequencies is not None:
         pairs = zip(possible.frequencies(attackers), frequencies.tolist(), strict=True)
-        ranges = [(part.ends[0] - truth, part.ends[1] - truth) for part, truth in pairs]
+        ranges = [
+            (possible_range.ends[0] - truth, possible_range.ends[1] - truth)
+            for possible_range, truth in pairs
+        ]
         return max(ranges, key=_width)
     low, high = possible.mean(attackers).ends
     truth = expected.truth.mean

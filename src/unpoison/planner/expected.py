@@ -109,14 +109,17 @@ class ExpectedCollection:
         return float(np.sqrt(max(variance, 0.0)) * (1 if self.plan.categorical else self.plan.unit))
 
     def _variance(self, best: Fit) -> float:
-        """Of the mean of a population, or of its frequencies, averaged over categories."""
+        """Variance of a fit's mean, or of its frequencies, averaged over categories."""
         if self.plan.categorical:
             return float(np.diag(best.honest_covariance).mean())
         return best.standard_error(self.buckets.values) ** 2
 
     @property
     def _variance_of_values(self) -> float:
-        """Of one user's value: what is asked for is the mean of the users, not of a population."""
+        """Variance of one user's value, or of membership in a category, averaged over categories.
+
+        What is asked for is the mean of these users, not of a population that they are drawn from.
+        """
         frequencies = self.truth.frequencies
         if frequencies is None:
             return self.truth.inputs.variance

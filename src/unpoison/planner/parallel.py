@@ -23,7 +23,7 @@ class RunAll(Protocol):
     def __call__(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], /
     ) -> Iterable[Result]:
-        """The results."""
+        """Call `function` with every task; returns the results in the order of the tasks."""
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class Prediction:
 
     @property
     def standard_error(self) -> float:
-        """That of the error."""
+        """The standard error of the predicted error."""
         return self.predicted.standard_error
 
     @property

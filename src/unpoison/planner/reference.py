@@ -110,7 +110,7 @@ class Reference:
 
 
 def _distinct_values(plan: Plan) -> int:
-    """How many distinct numbers reference users have: not more than a step allows."""
+    """The number of distinct values of reference users: not more than a step allows."""
     return DISTINCT_VALUES if plan.steps is None else min(DISTINCT_VALUES, plan.steps + 1)
 
 

@@ -24,12 +24,12 @@ TRIALS_WORTH = 8
 """Trials that the attainable error is worth: real errors are within about a quarter of it where the
 filter finds the poison, and so are those of 8 trials within a quarter of their expectation."""
 FEW_TRIALS = 3
-"""With fewer trials than that, their own scatter says nothing."""
+"""Trials below which their own scatter says nothing."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """How users are attacked, and the shape of their values; both by name.
+    """A simulated situation: the attack, and the shape of users' values; both by name.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
     >>> len(Situation.all_on(plan)), Situation.all_on(plan)[0].shape
@@ -47,7 +47,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far off the joint filter was in one collection, in natural units or of frequencies.
+    """The joint filter's error in one collection, in natural units or of frequencies.
 
     >>> Outcome(squared_error=0.01, interval_width=0.4).squared_error
     0.01
@@ -55,7 +55,7 @@ class Outcome:
 
     squared_error: float
     interval_width: float
-    """That of the 95 % interval; the widest of all categories."""
+    """Width of the 95 % interval; the widest of all categories."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Draw:
 
     @single_threaded
     def run(self) -> Outcome:
-        """Simulate and estimate."""
+        """Simulate the collection, and estimate it by the joint filter."""
         reference = Reference(self.situation.shape, self.setting.users)
         names = (self.situation.attack, self.situation.shape)
         seeds = [crc32(name.encode()) for name in names]
@@ -116,7 +116,7 @@ class PredictedError:
 
     @classmethod
     def of(cls, squared_errors: Sequence[float], attainable: float) -> PredictedError:
-        """From the squared errors of some collections, and the error that would be attainable.
+        """Predict from the squared errors of some collections, and from the attainable error.
 
         Squared errors of few collections are mostly luck. So where they do not contradict the
         attainable error, by a χ² test, that counts as some trials more. Where they do, the filter

@@ -31,7 +31,7 @@ class Utilities:
 
     @property
     def cost(self) -> float:
-        """How much of U_max attackers lose by evading."""
+        """The part of U_max that attackers lose by evading."""
         return self.most - self.evasive
 
 
@@ -51,7 +51,9 @@ def utilities(plan: Plan, tolerate: float) -> Utilities:
     reports = users * [group.reports for group in plan.groups]
     variances = np.array([mechanism.worst_variance for mechanism in mechanisms])
     weights = group_weights("optimal", reports, users, variances)
-    upper_ends = [float(part.decode(np.array([part.output_high]))[0]) for part in mechanisms]
+    upper_ends = [
+        float(mechanism.decode(np.array([mechanism.output_high]))[0]) for mechanism in mechanisms
+    ]
     middle = (mechanisms[0].input_low + mechanisms[0].input_high) / 2
     shares = tolerate, 1 - tolerate
     most = [utility_max(*shares, C, mean) for C in upper_ends]

@@ -22,7 +22,7 @@ class Analysis(Protocol):
 
     @property
     def honest_users(self) -> float:
-        """How many of the tier's users seem to be honest; tiers are weighted by it."""
+        """The number of the tier's users who seem to be honest; tiers are weighted by it."""
 
     @property
     def byzantine_fraction(self) -> float:
@@ -39,7 +39,7 @@ class Analysis(Protocol):
         """The detail of each group."""
 
     def place(self) -> dict[str, Any]:
-        """Where the poison is: `side` of numbers, `categories` of categories."""
+        """The place of the poison: `side` of numbers, `categories` of categories."""
 
     def histogram(self) -> Histogram:
         """ŷ of one group, the one that the method takes it from."""

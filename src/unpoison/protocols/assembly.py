@@ -45,7 +45,7 @@ class Assembly:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Each tier's share of the honest users."""
+        """The weights of the tiers: their shares of the honest users."""
         honest_users = np.array([analysis.honest_users for analysis in self.analyses])
         weights: FloatArray = honest_users / honest_users.sum()
         return weights

@@ -34,7 +34,7 @@ OF_JOINT_ALONE = ("attackers_at_most", "worst_case_shares", "enrolled")
 SCHEME_OPTIONS = tuple(
     field.name for field in fields(FilterOptions) if field.name not in OF_JOINT_ALONE
 )
-"""All but those of the worst case and of who reports: only the joint filter tells of these."""
+"""Options of the schemes: all but those of the joint filter alone."""
 
 
 def estimate_dap(
@@ -61,7 +61,7 @@ def estimate_dap_together(
     options: FilterOptions | None = None,
     statistic: Statistic | None = None,
 ) -> list[dict[str, Estimate]]:
-    """The same for several collections, whose EM runs share batches.
+    """Stages 3 to 5 for several collections, whose EM runs share batches.
 
     >>> from unpoison import Plan, simulate
     >>> plan, values = Plan.new(epsilon=0.5, low=0, high=1), np.full(5000, 0.3)
@@ -151,11 +151,11 @@ class Scheme(FilterMethod):
 
     @property
     def family(self) -> str:
-        """All three: EMF is run once, EMF* takes its γ̂, CEMF* its ŷ."""
+        """The family of the three schemes: EMF is run once, EMF* takes its γ̂, CEMF* its ŷ."""
         return "dap"
 
     def describe(self) -> str:
-        """Its name in the paper."""
+        """The scheme's name in the paper."""
         return f"the paper's {self.label}"
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
@@ -169,7 +169,7 @@ class Scheme(FilterMethod):
         return estimate_dap(summary, [self.name], options, statistic)[self.name]
 
     def run(self, batch: Batch) -> list[dict[str, Estimate]]:
-        """All collections and schemes in common EM batches."""
+        """Estimate all collections by all schemes in common EM batches."""
         return estimate_dap_together(batch.summaries, batch.names, batch.options, batch.statistic)
 
 

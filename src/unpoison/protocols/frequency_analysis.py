@@ -84,7 +84,7 @@ class FrequencyAnalysis(SchemeAnalysis):
         return {"categories": tuple(names[category] for category in self.probe.categories)}
 
     def evidence(self) -> dict[str, Any]:
-        """How far honest reports alone, and the poison found, are from explaining the counts."""
+        """Deviances of the counts from honest reports alone, and with the poison found."""
         without_poison, with_poison = self.probe.deviances
         return {
             "deviance": {

@@ -42,7 +42,7 @@ class MeanAnalysis(SchemeAnalysis):
 
     @cached_property
     def supports(self) -> dict[int, BoolArray]:
-        """Where poison may be in each group, given the probed side."""
+        """The buckets of each group that poison may be in, given the probed side."""
         side = self.probe.side
         means = {g: self.options.initial_means(self.summary, g)[side] for g in self.groups}
         return {g: self.counts[g].support(side, means[g]) for g in self.groups}

@@ -29,7 +29,7 @@ PICTURE_BINS = 64
 
 
 class ProbeResult(Protocol):
-    """What probing gives: EMF with poison where it seems to be, and all runs it rests on."""
+    """The result of probing: EMF with poison where it seems to be, and all runs it rests on."""
 
     @property
     def solution(self) -> Solution:
@@ -37,7 +37,7 @@ class ProbeResult(Protocol):
 
     @property
     def byzantine_fraction(self) -> float:
-        """γ̂."""
+        """The estimated share of attackers, γ̂."""
 
     @property
     def runs(self) -> list[Solution]:
@@ -79,7 +79,7 @@ class SchemeAnalysis(ABC):
     @property
     @abstractmethod
     def supports(self) -> dict[int, BoolArray]:
-        """Where poison may be in each group, given what was probed."""
+        """The buckets of each group that poison may be in, given what was probed."""
 
     @abstractmethod
     def starred(self, group: int) -> Problem:
@@ -87,7 +87,7 @@ class SchemeAnalysis(ABC):
 
     @abstractmethod
     def concentrated(self, group: int, emf: Solution) -> Problem:
-        """CEMF*: the same, without the buckets in which `emf` has little poison."""
+        """CEMF*: EMF* without the buckets in which `emf` has little poison."""
 
     @abstractmethod
     def statistic(self, scheme: str, group: int) -> FloatArray:
@@ -99,7 +99,7 @@ class SchemeAnalysis(ABC):
 
     @abstractmethod
     def place(self) -> dict[str, Any]:
-        """Where the poison is, under the name that an Estimate has for it."""
+        """The place of the poison, under the name that an Estimate has for it."""
 
     @abstractmethod
     def evidence(self) -> dict[str, Any]:
@@ -151,10 +151,10 @@ class SchemeAnalysis(ABC):
         return honest
 
     def honest_cells(self, scheme: str, group: int) -> FloatArray:
-        """The same cell by cell: poison is taken evenly from the cells of a bucket."""
+        """The group's cell counts without the poison, taken evenly from a bucket's cells."""
         counts, honest = self.counts[group], self.honest_counts(scheme, group)
-        some = counts.counts > 0
-        share = np.divide(honest, counts.counts, out=np.zeros_like(honest), where=some)
+        occupied = counts.counts > 0
+        share = np.divide(honest, counts.counts, out=np.zeros_like(honest), where=occupied)
         cells: FloatArray = self.summary.counts[group] * np.repeat(
             share, counts.buckets.cell_widths
         )

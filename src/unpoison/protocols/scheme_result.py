@@ -65,7 +65,7 @@ class SchemeResult:
         )
 
     def group_estimates(self) -> list[GroupEstimate]:
-        """Each group's statistic in natural units, with its fit."""
+        """The groups with their statistics in natural units, and their fits."""
         details = zip(self.groups, self.statistics, self.weights, strict=True)
         return [self._group(group, own, float(weight)) for group, own, weight in details]
 
@@ -102,7 +102,7 @@ class SchemeResult:
         """None: the paper's schemes have no interval of γ̂."""
 
     def distribution(self) -> Distribution:
-        """By EMS, from the reports of all groups that the scheme leaves."""
+        """The distribution by EMS, from the reports of all groups that the scheme leaves."""
         analysis = self.analysis
         cells = np.stack([analysis.honest_cells(self.scheme, group) for group in self.groups])
         bound = analysis.options.max_iterations

@@ -115,7 +115,7 @@ def _of_categories(assembly: Assembly, analysis: FrequencyAnalysis) -> _Sentence
 
 
 def false_alarm(summary: Summary, group: int) -> float:
-    """How large γ̂ may get in a group when nobody attacks.
+    """The largest γ̂ that a group may have by chance when nobody attacks.
 
     Each of the d'/2 poison buckets can soak up a few standard deviations √(N_t/d') of its own
     count, so γ̂ reaches up to 3·(d'/2)·√(1/(d'·N_t)).

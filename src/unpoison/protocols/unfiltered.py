@@ -35,7 +35,7 @@ class UnfilteredAnswer:
     frequencies: dict[str, float] | None = None
 
     def post_processed(self, statistic: Statistic) -> UnfilteredAnswer:
-        """The same with frequencies that a population can have; a mean stays as it is."""
+        """A copy with frequencies that a population can have; a mean stays as it is."""
         if self.frequencies is None:
             return self
         processed = post_process_named(self.frequencies, statistic.post_processing)

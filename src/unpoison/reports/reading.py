@@ -24,9 +24,9 @@ from unpoison.summary.summary import METADATA_KEY
 BATCH_ROWS = 2**18
 """Rows that are decoded at a time: a few MB a column, however large the file is."""
 BLOCK_BYTES = 2**20
-"""How much of a CSV file is parsed at once; some 30 such blocks are read ahead."""
+"""Bytes of a CSV file that are parsed at once; some 30 such blocks are read ahead."""
 BUFFER_BYTES = 2**20
-"""How much of a Parquet column is read at once, however large its row groups are."""
+"""Bytes of a Parquet column that are read at once, however large its row groups are."""
 NUMBER = r"^[+-]?(?i:\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?|nan)$"
 MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 ZONED = r"(Z|[ T].*[+-]\d\d(:?\d\d)?)$"
@@ -38,7 +38,7 @@ RAGGED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 Reader = Callable[[Path, list[str]], Iterator[tuple[Any, int]]]
 Form = Callable[[Path, Any, str], np.ndarray]
 SHOWN_CHARACTERS = 40
-"""How many characters of a file's text go into a message."""
+"""The most characters of a file's text that go into a message: it stays one line."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,15 @@ def _parquet_batches(
             raise InvalidFile(path, "is a summary, which has no reports to read")
         _require_columns(path, columns, file.schema_arrow.names)
         size, total, done = path.stat().st_size, max(file.metadata.num_rows, 1), 0
-        chosen = range(file.num_row_groups) if only is None else only
+        row_groups = range(file.num_row_groups) if only is None else only
         reading = {"batch_size": BATCH_ROWS, "columns": columns, "use_threads": False}
-        for batch in file.iter_batches(row_groups=list(chosen), **reading):
+        for batch in file.iter_batches(row_groups=list(row_groups), **reading):
             done += batch.num_rows
             yield batch, size * done // total
 
 
 def _csv_batches(path: Path, columns: list[str]) -> Iterator[tuple[Any, int]]:
-    """All columns as text: types guessed from a first block would fail on a later one.
+    """Read all columns as text: types guessed from a first block would fail on a later one.
 
     Blank lines are skipped, but for a file of one column: there they are missing values.
     """

@@ -90,7 +90,7 @@ def _check_steps(plan: Plan, numbers: FloatArray) -> None:
 
 
 def fault_kind(value: float, low: float) -> str:
-    """What is wrong with a value, without showing it.
+    """The kind of fault of a value, in words that do not show the value.
 
     >>> fault_kind(float("inf"), low=0.0), fault_kind(-3.0, low=0.0)
     ('an infinity', 'a value below low')

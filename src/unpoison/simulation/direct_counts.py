@@ -79,7 +79,7 @@ def draw_collection(
 def _faulty_counts(
     truth: GroundTruth, group: int, held: FloatArray, fault: Fault, rng: np.random.Generator
 ) -> IntArray:
-    """How many reports fall into each cell from broken clients of users who hold these inputs."""
+    """Draw the counts of cells from broken clients of users who hold these inputs."""
     counts = np.zeros(truth.plan.cells, dtype=np.int64)
     for first in range(0, len(held), USERS_AT_ONCE):
         chunk = held[first : first + USERS_AT_ONCE]
@@ -91,7 +91,7 @@ def _faulty_counts(
 def _numbers_in_groups(
     plan: Plan, attack: Attack, users: int, attackers: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """How many honest users and attackers are in each group: at random, or as the attack says."""
+    """Draw the numbers of honest users and attackers in each group, or take the attack's own."""
     placement = attack.placement(plan)
     if placement is not None:
         return placement.divide(plan, users, attackers)
@@ -113,14 +113,14 @@ def inputs_of(plan: Plan, population: Population) -> FloatArray:
 
 
 def _draw_from_urn(numbers: IntArray, size: int, rng: np.random.Generator) -> IntArray:
-    """How many of each kind are among `size` of them that are taken without replacement."""
+    """Draw `size` users without replacement; returns how many of each kind are among them."""
     return rng.multivariate_hypergeometric(numbers, size, method="marginals")
 
 
 def _split_into_groups(
     numbers: IntArray, sizes: IntArray, rng: np.random.Generator
 ) -> list[IntArray]:
-    """How many users of each value are in each group, all users being divided at random."""
+    """Divide users into groups at random; returns how many of each value every group has."""
     members, undivided = [], numbers
     for size in sizes[:-1]:
         members.append(_draw_from_urn(undivided, int(size), rng))

@@ -74,18 +74,18 @@ class GroundTruth:
         return self.inputs.histogram(np.arange(-0.5, self.plan.cells))
 
     def target(self, group: int) -> Target:
-        """What attackers of a group know."""
+        """The target of attackers in a group, who know the whole collection."""
         return self._collection.target(group)
 
     @cached_property
     def _collection(self) -> Collection:
-        """What attackers know of all groups and users."""
+        """The collection as attackers know it: all groups and users."""
         groups = tuple(self._group(group) for group in range(len(self.plan.all_groups)))
         inputs = self.inputs
         return Collection(groups, inputs.values, inputs.numbers, self.byzantine_fraction)
 
     def _group(self, group: int) -> Target:
-        """What attackers know of their group alone."""
+        """The group as attackers know it, without the others."""
         tier = self.plan.tier_groups(self.plan.tier_of(group))
         budgets = [self.plan.all_groups[other].epsilon for other in tier]
         larger = {budget for budget in budgets if budget > self.plan.all_groups[group].epsilon}

@@ -78,7 +78,7 @@ class _Tier:
 
     @property
     def users(self) -> float:
-        """All honest users, each counted once although some protocols have them in two groups."""
+        """The number of honest users, counted once also where protocols have them in two groups."""
         once = np.isin(self.groups, self.plan.groups_that_count_users)
         return float(self.honest_users[once].sum())
 

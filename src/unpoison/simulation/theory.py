@@ -38,7 +38,7 @@ def reduce_to_biased(poison: Any, mean: float) -> FloatArray:
 
 
 def shift_of_mean(poison: Any, mean: float, users: int) -> float:
-    """How far poison moves the average of `users` reports, when all others average to O.
+    """Distance by which poison moves the average of `users` reports, if all others average to O.
 
     A reduced attack needs fewer attackers; those it sets free are among the others, and so the
     shift is that of the attack it was made from.

@@ -14,7 +14,7 @@ from unpoison.protocols.worst_case import theoretical_limit
 from unpoison.simulation.ground_truth import Simulation
 
 GROUPED, UNGROUPED = "grouped", "ungrouped"
-"""What a row's collection is: the plan's own, or one without groups, the best case of rivals."""
+"""The two kinds of collections: the plan's own, and one without groups, the best case of rivals."""
 DOUBTS = ("doubt", "noise_could_hide")
 """Evidence of a fit by which a method says that the data cannot tell."""
 

@@ -27,7 +27,7 @@ TimedEstimates = list[tuple[Estimate, float]]
 MethodOrOracle = Method | str
 """A method, or the name of the oracle, which is no method."""
 TRIALS_AT_ONCE = 10
-"""How many trials share their work: enough to gain, few enough to hold in memory."""
+"""Trials that share their work: enough to gain, few enough to hold in memory."""
 
 
 def ungrouped(plan: Plan) -> Plan:
@@ -70,7 +70,7 @@ def run_trials(
     faulty_fraction: float = DEFAULT_FAULTY_FRACTION,
     advance: Callable[[int], None] | None = None,
 ) -> tuple[list[Trial], Simulation]:
-    """All methods on `trials` collections; rivals also on ungrouped ones (their best case).
+    """Run all methods on `trials` collections; rivals also on ungrouped ones (their best case).
 
     Also returns the last grouped collection. Methods are timed one by one, unless their work is to
     be `shared`. A `fault` is one that the clients of a share of the honest users have. `advance` is
@@ -95,7 +95,7 @@ def run_trials(
             advance=advance,
         )
 
-    chosen = [ORACLE if name == ORACLE else find_method(name) for name in methods]
+    oracle_and_methods = [ORACLE if name == ORACLE else find_method(name) for name in methods]
     rivals = rivals_of(plan, methods)
     estimator = _Estimator(options, statistic, shared)
     # Every trial has a stream for each of its two collections, whatever methods there are.
@@ -105,7 +105,7 @@ def run_trials(
     for first in range(0, trials, batch_size):
         batch = streams[first : first + batch_size]
         grouped_runs = [collect(plan, stream) for stream, _ in batch]
-        answers = estimator.estimates(grouped_runs, chosen)
+        answers = estimator.estimates(grouped_runs, oracle_and_methods)
         ungrouped_runs = [collect(ungrouped(plan), stream) for _, stream in batch] if rivals else []
         rival_answers = estimator.estimates(ungrouped_runs, rivals)
         for index, run in enumerate(grouped_runs):
@@ -131,7 +131,7 @@ class _Estimator:
     def estimates(
         self, runs: list[Simulation], methods: Sequence[MethodOrOracle]
     ) -> list[TimedEstimates]:
-        """For each collection the Estimates of all methods, with seconds (NaN if shared)."""
+        """Estimate each collection by all methods, with the seconds of each (NaN if shared)."""
         if self.shared:
             together = self._untimed(runs, methods)
             return [[(answer, math.nan) for answer in answers] for answers in together]

@@ -134,7 +134,7 @@ class SimulatedUsers:
         return int(self.attackers[self.members[group]].sum())
 
     def simulation(self, advance: Callable[[int], None]) -> Simulation:
-        """All reports counted, with truth and floor; `advance` is told of users that are done."""
+        """Count all reports, with truth and floor; `advance` is told of users that are done."""
         honest, poison = Binner(self.plan), Binner(self.plan)
         for group in range(len(self.members)):
             for reports, users in self.honest_reports(group):

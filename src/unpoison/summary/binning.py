@@ -149,7 +149,7 @@ class Binner:
         return block
 
     def _placed(self, workspace: _Workspace, group: Column, value: Column) -> _Block:
-        """How far reports are from the low end of their domains, in cells."""
+        """The distances of reports from the low ends of their domains, in cells."""
         block = workspace.block(len(value))
         np.copyto(block.group, group, casting="unsafe")
         np.copyto(block.value, value, casting="unsafe")
@@ -225,8 +225,8 @@ class Binner:
         totals = [0] * self.groups
         for first in range(0, block.size, self.exact_rows):
             rows = slice(first, first + self.exact_rows)
-            part = np.bincount(block.group[rows], block.spare[rows], self.groups)
-            totals = [old + int(new) for old, new in zip(totals, part, strict=True)]
+            added = np.bincount(block.group[rows], block.spare[rows], self.groups)
+            totals = [old + int(new) for old, new in zip(totals, added, strict=True)]
         return totals
 
 
@@ -260,7 +260,7 @@ _workspaces = local()
 
 
 def _workspace(size: int) -> _Workspace:
-    """This thread's own arrays: threads that count at the same time must not share them."""
+    """The arrays of this thread: threads that count at the same time must not share them."""
     workspace: _Workspace | None = getattr(_workspaces, "current", None)
     if workspace is None or workspace.size < size:
         workspace = _workspaces.current = _Workspace(size)

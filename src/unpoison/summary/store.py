@@ -21,13 +21,13 @@ from unpoison.plan import Plan
 from unpoison.summary.manifest import MANIFEST_SUFFIX, Manifest, digest, digests, new_files
 from unpoison.summary.summary import Summary
 from unpoison.summary.tally import Advance, Tally, add_tally, summary_of
-from unpoison.summary.windows import Window
+from unpoison.summary.windows import PER_SECOND, Window
 from unpoison.system.atomic_files import whole_file
 from unpoison.system.paths import check_output
 
 SUMMARY_SUFFIX = ".summary"
 LOCK_SECONDS = 600.0
-"""How long to wait for another process: longer than counting some 10^10 reports takes it."""
+"""Seconds to wait for another process: longer than counting some 10^10 reports takes it."""
 Progress = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Shows a labelled bar, of a known length or none, for as long as its context lasts."""
 
@@ -42,11 +42,11 @@ def silent(label: str, total: int | None) -> AbstractContextManager[Advance]:
 
 
 class CountedFiles(Protocol):
-    """What an engine counted of some files: summaries by window, and files that it could not."""
+    """Counts of some files: summaries by window, and files that could not be counted."""
 
     @property
     def tally(self) -> Tally:
-        """Summaries by window."""
+        """The summary of each window."""
 
     @property
     def bad(self) -> Mapping[Path, UnpoisonError]:
@@ -217,8 +217,10 @@ class Store:
             raise InvalidFile(path, "is of a window of time: add to its folder, with --window")
         if self.windows and window is None:
             raise InvalidFile(path, "is not of a window of time")
-        if window is not None and window.width != self.window_width:
-            raise InvalidFile(path, "is of a window of another width")
+        if window is not None and self.window_width is not None:
+            width, wanted = (micros // PER_SECOND for micros in (window.width, self.window_width))
+            if width != wanted:
+                raise InvalidFile(path, f"is of a window of {width:,} seconds, not of {wanted:,}")
         if self._path_of(window) != path:
             raise InvalidFile(path, "is of another window than its name says")
 
@@ -235,5 +237,5 @@ class Store:
         Manifest(manifest.files, written).save(self.manifest)
 
     def _path_of(self, window: Window | None) -> Path:
-        """Where the summary of a window is; without windows the store's one file."""
+        """The path of a window's summary; without windows the store's one file."""
         return self.path if window is None else self.path / f"{window.file_name}{SUMMARY_SUFFIX}"

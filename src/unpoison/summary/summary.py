@@ -41,7 +41,7 @@ class Summary:
     sums: tuple[int, ...]
     invalid: int = 0
     window: Window | None = None
-    """When the reports were made, if they were counted by windows of time."""
+    """The time in which the reports were made, if they were counted by windows of time."""
 
     def __post_init__(self) -> None:
         shape = (len(self.plan.all_groups), self.plan.cells)

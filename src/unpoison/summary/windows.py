@@ -18,7 +18,7 @@ SHORTEST, LONGEST = 1, 3660 * 86_400
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """From a moment up to another one, in microseconds since 1970 (UTC).
+    """A span of time, from a moment up to another one, in microseconds since 1970 (UTC).
 
     >>> hour = Window(0, 3600 * 10**6)
     >>> str(hour), hour.file_name

@@ -1,4 +1,4 @@
-"""How many devices enrolled and how many reported, group by group."""
+"""Counts of devices that enrolled and that reported, group by group."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ of at most a few hundred rows, and compaction comes every few hundred transactio
 HEADER = struct.Struct("<BI")
 """Format number, and how many cells follow."""
 FORMAT = 1
-"""Of packed counts; another number would mean another layout."""
+"""Format number of packed counts; another number would mean another layout."""
 
 
 def pack(counts: IntArray) -> bytes:

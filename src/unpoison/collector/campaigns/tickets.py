@@ -13,7 +13,7 @@ from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
 
 SEPARATOR = "."
-"""Between the fields, none of which can contain it: ids, decimal numbers and hex digits."""
+"""Stands between the fields, none of which can contain it: ids, decimal numbers and hex digits."""
 DEVICE_DIGITS = 32
 """Hex digits of the device's hash: 128 bits, which keeps tickets short and still fits no other
 device's secret."""
@@ -21,7 +21,7 @@ device's secret."""
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a ticket says: its random number, and the group, device and time it is valid for.
+    """The content of a ticket: its random number, and the group, device and time it is valid for.
 
     The device carries it, so that a submission can be checked without reading the database.
 

@@ -21,7 +21,7 @@ from unpoison.collector.http.security_headers import HEADERS
 from unpoison.errors import UnpoisonError
 
 MOST_HEAD_BYTES = 2**16
-"""Of a request line and headers; browsers and proxies send a few kilobytes."""
+"""The most bytes of a request line and headers; browsers and proxies send a few kilobytes."""
 OVERRIDDEN = (
     "connection_made",
     "connection_lost",

@@ -34,7 +34,7 @@ class DirectRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Handler:
-        """What serves a request, in place of FastAPI's own handler."""
+        """The function that serves requests, in place of FastAPI's own handler."""
         function, model = self.endpoint, _body_model(self.endpoint)
 
         async def handle(request: Request) -> Response:

@@ -104,7 +104,7 @@ def responses(*codes: str) -> dict[int | str, dict[str, Any]]:
         codes += BODY_CODES
     for code in codes:
         status = CAUSES[code][0]
-        others = described.get(status, {}).get("description", "")
-        text = f"{others}, {code}" if others else code
+        codes_so_far = described.get(status, {}).get("description", "")
+        text = f"{codes_so_far}, {code}" if codes_so_far else code
         described[status] = {"model": ErrorBody, "description": text}
     return described

@@ -66,7 +66,8 @@ class Guard:
         except Exception as fault:
             # Class and place, but no message: it may quote what the client sent.
             log.error(
-                "internal fault", extra={"fault": type(fault).__name__, "where": _where(fault)}
+                "unhandled exception in a request",
+                extra={"fault": type(fault).__name__, "where": _where(fault)},
             )
             scope["fault"] = Fault("internal")
             await response.refuse(scope["fault"])

@@ -23,11 +23,13 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 # Years of four digits: databases and clients format no others.
 End = Annotated[AwareDatetime, Field(lt=datetime(9999, 1, 1, tzinfo=UTC))]
 MOST_VALUES = 2**16
-"""Of a submission: two groups of the most reports that a plan may ask for (the baseline)."""
+"""The most values of a submission: in the baseline a user reports in two groups, each with at most
+2¹⁵ reports."""
 MOST_SUBMISSIONS = 10_000
-"""Of a batch: what the writer commits in one transaction in well under its time limit."""
+"""The most submissions of a batch: the writer commits so many in one transaction in well under its
+time limit."""
 MOST_INVITES = 100_000
-"""Of a request: about 4 MB of codes in the response."""
+"""The most invites of a request: the response then has about 4 MB of codes."""
 
 
 class Body(BaseModel):

@@ -13,13 +13,13 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 MOST_BYTES = 2**20
-"""Of one body: a device with the most reports allowed sends half of this."""
+"""The most bytes of a body: a device with the most reports allowed sends half as many."""
 MOST_BATCH_BYTES = 2**23
-"""Of a gateway's batch, which has up to 10,000 submissions."""
+"""The most bytes of a gateway's batch, which has up to 10,000 submissions."""
 BATCH_PATH = "/batch"
 MOST_BYTES_IN_FLIGHT = 2**26
-"""Of all bodies in memory: without it, as many connections as are allowed could each fill a batch,
-and nobody has to be known to the collector for that."""
+"""The most bytes of all bodies in memory. Without it every allowed connection could send a batch of
+the largest size, and a sender does not have to be known to the collector for that."""
 ALWAYS_ADMITTED_BYTES = 2**14
 """Bodies up to this size are exempt from the limit above: devices report while gateways wait."""
 MIN_BYTES_PER_SECOND = 2**16

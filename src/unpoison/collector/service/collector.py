@@ -124,7 +124,7 @@ class Collector:
         raise no_such_campaign()
 
     async def status(self, campaign: str) -> dict[str, Any]:
-        """What the page shows of a campaign."""
+        """A campaign's status for the page, from the read cache."""
         cached = await self.campaign(campaign)
         return await self.read_cache.get(
             f"status {campaign}", lambda connection: status(connection, cached)
@@ -197,7 +197,7 @@ class Collector:
             return fault
 
     async def summary(self, campaign: Campaign) -> Summary:
-        """All counts of a campaign."""
+        """A campaign's counts as a Summary."""
         return await self.read_cache.read(lambda connection: Tallies.summary(connection, campaign))
 
     async def estimate(self, campaign: Campaign, request: EstimateRequest | None = None) -> str:

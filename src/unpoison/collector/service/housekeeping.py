@@ -18,9 +18,9 @@ from unpoison.collector.service.collector import Collector
 from unpoison.collector.storage.database import log_reason
 
 TIDY_SECONDS = 1.0
-"""Between rounds of cheap jobs; rejections on the page are at most this old."""
+"""Seconds between rounds of cheap jobs; rejections on the page are at most this old."""
 FORGET_SECONDS = 60.0
-"""Between looks for old submissions, whose age is counted in days."""
+"""Seconds between looks for old submissions, whose age is counted in days."""
 log = logging.getLogger("unpoison.collector")
 Job = Callable[[], Awaitable[None]]
 

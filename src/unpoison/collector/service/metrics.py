@@ -70,7 +70,7 @@ class Metrics:
         self.commits.observe(seconds)
 
     def estimated(self, seconds: float) -> None:
-        """Record an estimate."""
+        """Record how long an estimate took."""
         self.estimates.observe(seconds)
 
     def text(self) -> bytes:

@@ -63,7 +63,7 @@ class WorkerProcess:
 
 
 def _serve(connection: Connection) -> None:
-    """What the child does: receive a function, run it, send what it returned or raised."""
+    """The child's loop: receive a function, run it, send what it returned or raised."""
     # Ctrl-C reaches all processes of a terminal; the server then ends its child itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):

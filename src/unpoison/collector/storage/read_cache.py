@@ -39,7 +39,7 @@ class ReadCache:
         """Name to expiry and reading, which may still be under way."""
 
     async def get(self, name: str, read: Callable[[Connection], Result]) -> Result:
-        """What is cached under a name, or else what `read` returns, for all who ask meanwhile."""
+        """The cached result under `name`, or that of `read`, which concurrent callers share."""
         now = self.clock.steady()
         expires, reading = self.entries.get(name, (0.0, None))
         # A failed reading is not kept: the next caller tries again at once.
@@ -53,7 +53,7 @@ class ReadCache:
         return result
 
     async def read(self, read: Callable[[Connection], Result]) -> Result:
-        """What `read` returns in a transaction of its own, past the cache."""
+        """The result of `read` in a transaction of its own, past the cache."""
         return await asyncio.to_thread(self._read, read)
 
     def _read(self, read: Callable[[Connection], Result]) -> Result:

@@ -39,7 +39,7 @@ class BatchFunction(Protocol):
 
 @dataclass(frozen=True)
 class Batching:
-    """How requests are gathered into transactions.
+    """Limits by which requests are gathered into transactions.
 
     >>> Batching().size
     512

@@ -26,11 +26,11 @@ class BrokenClient(ABC):
     """
 
     mechanism: Mechanism
-    """What the client draws with."""
+    """The mechanism that the client draws with."""
 
     @abstractmethod
     def origins(self, edges: FloatArray) -> FloatArray:
-        """Where drawn reports begin that end up at each of the edges, or above it."""
+        """The smallest drawn report that ends up at each of the edges, or above it."""
 
     def inner_edges(self, edges: FloatArray) -> FloatArray:
         """The buckets of drawn reports that end up in the buckets with the given edges."""
@@ -48,7 +48,7 @@ class BrokenClient(ABC):
         return self.mechanism.cell_probabilities(values, self.inner_edges(edges))
 
     def transition(self, input_edges: FloatArray, edges: FloatArray) -> FloatArray:
-        """The same, averaged over input buckets: one column a bucket."""
+        """Chance of each bucket, averaged over input buckets: one column an input bucket."""
         return self.mechanism.transition(input_edges, self.inner_edges(edges)).dense()
 
 
@@ -63,17 +63,17 @@ class DenseTransition(Transition):
         self.sparse, self.inputs = scipy.sparse.csr_array(matrix), matrix.shape[1]
 
     def write_features(self, histogram: FloatArray, out: FloatArray) -> None:
-        """The histogram itself."""
+        """Copy the histogram, whose entries are the features of a dense matrix."""
         out[:] = histogram
 
     def gather_features(self, features: FloatArray, out: FloatArray) -> None:
-        """The weights themselves."""
+        """Copy the features, which are the weights of a dense matrix."""
         out[:] = features
 
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """What users are thought to have, to tell how many reports of broken clients are refused.
+    """The values that users are thought to have: how many reports are refused depends on them.
 
     >>> Users(np.array([0.0, 1.0]), np.array([0.5, 0.5])).histogram.sum()
     np.float64(1.0)
@@ -113,13 +113,13 @@ class BrokenMechanism(Mechanism):
         self.unbiased = healthy.unbiased
 
     def cell_probabilities(self, values: FloatArray, output_edges: FloatArray) -> FloatArray:
-        """Those of both kinds of clients, by their shares."""
+        """Chance of each cell for single inputs, of healthy and broken clients by their shares."""
         broken = self._of_accepted(self.client.probabilities(values, output_edges), output_edges)
         healthy = self.healthy.cell_probabilities(values, output_edges)
         return (1 - self.report_share) * healthy + self.report_share * broken
 
     def transition(self, input_edges: FloatArray, output_edges: FloatArray) -> Transition:
-        """The same, averaged over each input bucket."""
+        """The transition between buckets: healthy and broken clients mixed by their shares."""
         chances = self.client.transition(input_edges, output_edges)
         broken = self._of_accepted(chances.T, output_edges).T
         healthy = self.healthy.transition(input_edges, output_edges).dense()
@@ -139,7 +139,7 @@ class BrokenMechanism(Mechanism):
         return np.asarray(np.maximum(linear, 0.0))
 
     def kinks(self, output_edges: FloatArray) -> FloatArray:
-        """Those of both kinds of clients."""
+        """The inputs at which the chances of healthy or of broken clients have kinks."""
         of_client = self.client.mechanism.kinks(self.client.inner_edges(output_edges))
         return np.union1d(self.healthy.kinks(output_edges), of_client)
 
@@ -163,16 +163,16 @@ class BrokenMechanism(Mechanism):
         return self.share * self.acceptance / self.accepted_share
 
     def decode(self, reports: FloatArray) -> FloatArray:
-        """As if all clients were healthy."""
+        """Decode reports as if all clients were healthy."""
         return self.healthy.decode(reports)
 
     def variance(self, values: FloatArray) -> FloatArray:
-        """As if all clients were healthy."""
+        """The variance of a decoded report of each value, as if all clients were healthy."""
         return self.healthy.variance(values)
 
     @property
     def worst_variance(self) -> float:
-        """As if all clients were healthy."""
+        """The largest variance of a decoded report, as if all clients were healthy."""
         return self.healthy.worst_variance
 
     def _perturb_block(self, values: FloatArray, rng: Generator, out: FloatArray) -> None:
@@ -182,7 +182,7 @@ class BrokenMechanism(Mechanism):
     def draw_counts(
         self, values: FloatArray, numbers: IntArray, rng: np.random.Generator
     ) -> IntArray:
-        """Counts by the probabilities of all cells."""
+        """Draw counts by the probabilities of all cells."""
         probabilities = self.cell_probabilities(values, self.grid())
         counts: IntArray = rng.multinomial(numbers, probabilities).sum(axis=0)
         return counts

@@ -29,7 +29,7 @@ class BrokenTransitions:
     """
 
     matrices: FloatArray
-    """By group, bucket and input, as `JointCounts.transitions`."""
+    """Chances by group, bucket and input, as in `JointCounts.transitions`."""
     acceptance: FloatArray
     """The share of reports of broken clients that is accepted; 0 where no client can be broken."""
 
@@ -37,7 +37,7 @@ class BrokenTransitions:
     def of(
         cls, counts: JointCounts, hypothesis: Hypothesis, users: Users | None = None
     ) -> BrokenTransitions:
-        """Those of a hypothesis, near the values that users are thought to have."""
+        """The transitions of a hypothesis, near the values that users are thought to have."""
         matrices, acceptance = counts.transitions.copy(), np.zeros(len(counts.groups))
         for index, group in enumerate(counts.groups):
             if group in hypothesis.clients:

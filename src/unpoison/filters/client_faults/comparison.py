@@ -73,17 +73,20 @@ class BrokenFit:
 
     def with_share(self, share: float) -> JointCounts:
         """The counts, if another share of the clients were broken; of a refined fit."""
-        parts = [
-            BrokenMechanism(part.healthy, part.client, share, part.users)
-            if isinstance(part, BrokenMechanism) and group in self.hypothesis.clients
-            else part
-            for part, group in zip(
+        mechanisms = [
+            BrokenMechanism(mechanism.healthy, mechanism.client, share, mechanism.users)
+            if isinstance(mechanism, BrokenMechanism) and group in self.hypothesis.clients
+            else mechanism
+            for mechanism, group in zip(
                 (buckets.mechanism for buckets in self.counts.buckets),
                 self.counts.groups,
                 strict=True,
             )
         ]
-        matrices = [transition_of(self.counts, part, index) for index, part in enumerate(parts)]
+        matrices = [
+            transition_of(self.counts, mechanism, index)
+            for index, mechanism in enumerate(mechanisms)
+        ]
         return replace(self.counts, transitions=np.stack(matrices))
 
     def mechanism(self, healthy: Mechanism, group: int) -> BrokenMechanism:
@@ -93,7 +96,7 @@ class BrokenFit:
 
     @property
     def score(self) -> float:
-        """As that of models of the poison: the deviance, and the price of the share and fault."""
+        """The score by which models of the poison are compared, too: deviance and penalties."""
         return self.fit.deviance + self.counts.bic_penalty + 2 * math.log(self.hypotheses)
 
     def is_significant(self, nobody: Fit) -> bool:
@@ -131,7 +134,7 @@ def best_broken_fit(
 
 
 def _possible(counts: JointCounts, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Without faults of one group alone, where healthy clients do not explain the others."""
+    """Leave out faults of one group alone, where healthy clients do not explain the others."""
     explained = {
         group: _others_explained(counts, index) for index, group in enumerate(counts.groups)
     }
@@ -196,7 +199,7 @@ def _most_likely_share(counts: JointCounts, broken: BrokenTransitions) -> tuple[
 
 
 def refined(broken: BrokenFit) -> BrokenFit:
-    """The same fault as mechanisms of its own, with values that many users share if it needs them.
+    """Fit a fault again with mechanisms of its own, and with shared values if the fit needs them.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.client_faults.hypotheses import other_budgets
@@ -230,7 +233,7 @@ def honest_fit(counts: JointCounts) -> tuple[JointCounts, Fit]:
 
 
 def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
-    """The same with the ends of the 95 % interval of the share of broken clients.
+    """The fits at both ends of the 95 % interval of the share of broken clients.
 
     >>> from unpoison import Plan, simulate
     >>> from unpoison.filters.client_faults.hypotheses import other_budgets
@@ -260,11 +263,14 @@ def _with_mechanisms(broken: BrokenFit) -> JointCounts:
     """The counts with buckets whose mechanisms are those of both kinds of clients."""
     counts, clients = broken.counts, broken.hypothesis.clients
     buckets = tuple(
-        replace(part, mechanism=broken.mechanism(part.mechanism, group))
+        replace(group_buckets, mechanism=broken.mechanism(group_buckets.mechanism, group))
         if group in clients
-        else part
-        for part, group in zip(counts.buckets, counts.groups, strict=True)
+        else group_buckets
+        for group_buckets, group in zip(counts.buckets, counts.groups, strict=True)
     )
     mixed = replace(counts, buckets=buckets)
-    matrices = [transition_of(counts, part.mechanism, index) for index, part in enumerate(buckets)]
+    matrices = [
+        transition_of(counts, group_buckets.mechanism, index)
+        for index, group_buckets in enumerate(buckets)
+    ]
     return replace(mixed, transitions=np.stack(matrices))

@@ -9,7 +9,8 @@ fault. Tests of one kind share it (Bonferroni)."""
 # Rounding (`lattices.py`, `rounding.py`)
 
 ROUNDING_LEVEL = 1e-6
-"""The same for rounding, of all lattices and groups of a collection together. It costs no power:
+"""Chance that honest reports are taken for rounded ones, of all lattices and groups of a collection
+together. So small a level costs no power:
 reports that are rounded, even few of them, are on a lattice far beyond chance."""
 
 DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0)
@@ -65,7 +66,7 @@ SHARE_ACCURACY = 1e-3
 users."""
 
 CLEAR_SPIKE = 3.0
-"""How many times as many reports as its neighbours a cell must have to be an end of a range that
+"""Multiple of its neighbours' reports that a cell must have to be an end of a range that
 clients clip to. Healthy clients of users who share values reach twice: two windows that overlap."""
 
 SPIKE_NEIGHBOURS = 16
@@ -86,7 +87,7 @@ ACCEPTANCE_ROUNDS = 2
 """Rounds in which the values of broken clients' users whose reports are refused are found anew."""
 
 SHARE_STEP = 0.02
-"""By how much the share of broken clients is changed to see how certain it is: more than its
+"""Change of the share of broken clients by which its certainty is found: more than its
 accuracy, and little enough for the deviance to be a parabola."""
 
 # Users who stop (`dropout.py`)

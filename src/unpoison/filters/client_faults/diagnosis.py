@@ -65,7 +65,8 @@ class Diagnosis:
         """The share of reports in each of the choice's groups that are not refused."""
         mechanisms = [buckets.mechanism for buckets in self.choice.counts.buckets]
         shares = [
-            part.accepted_share if isinstance(part, BrokenMechanism) else 1.0 for part in mechanisms
+            mechanism.accepted_share if isinstance(mechanism, BrokenMechanism) else 1.0
+            for mechanism in mechanisms
         ]
         return np.array(shares)
 
@@ -115,8 +116,10 @@ def _nobody_attacks(broken: BrokenFit) -> ModelChoice:
     """The choice of the fault alone: it explains the reports, so that no attack is looked for."""
     nobody, even = broken.fit_to_users, PoisonModel.even(*broken.counts.counts.shape)
     even_fit, factor = fit(broken.counts, even), broken.scatter.error_factor
-    others = neighbouring_fits(broken)
-    return ModelChoice(broken.counts, nobody, nobody, even_fit, others, error_factor=factor)
+    at_interval_ends = neighbouring_fits(broken)
+    return ModelChoice(
+        broken.counts, nobody, nobody, even_fit, at_interval_ends, error_factor=factor
+    )
 
 
 def _score_of_poison(choice: ModelChoice) -> float:

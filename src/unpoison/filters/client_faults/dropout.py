@@ -58,10 +58,10 @@ def find_dropout(
     fewest = reports_per_user == reports_per_user.min()
     if fewest.all():
         return None
-    kept = users / expected
+    present = users / expected
     whole = float(users[fewest].sum() / expected[fewest].sum())
     falling = scipy.optimize.isotonic_regression(
-        kept[order], weights=expected[order], increasing=False
+        present[order], weights=expected[order], increasing=False
     ).x
     explained = np.empty_like(falling)
     explained[order] = falling
@@ -73,7 +73,7 @@ def find_dropout(
         or explained[~fewest].min() >= whole
     ):
         return None
-    shares = np.minimum(kept / whole, 1.0)
+    shares = np.minimum(present / whole, 1.0)
     lost = 1 - float((shares * expected).sum() / expected.sum())
     short = tuple(group for group, few in zip(groups, fewest, strict=True) if not few)
     sentence = (

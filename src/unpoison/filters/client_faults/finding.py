@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class ClientFault:
-    """What is wrong with the clients of some groups, and of what share of the reports.
+    """A fault of the clients of some groups, and the share of the reports that have it.
 
     `detail` are further numbers of the kind of fault, such as the spacing of rounded reports.
     `doubt` is a further sentence where the estimate may be off in spite of it.
@@ -36,7 +36,7 @@ class ClientFault:
 
 
 def share_of_reports(share: float) -> str:
-    """How many reports a fault concerns, as the subject of a sentence.
+    """The share of reports that a fault concerns, as the subject of a sentence.
 
     >>> share_of_reports(0.25), share_of_reports(0.999)
     ('About 25 % of reports', 'Reports')
@@ -46,7 +46,7 @@ def share_of_reports(share: float) -> str:
 
 
 def in_groups(groups: tuple[int, ...], all_groups: int) -> str:
-    """In which groups, after a subject; nothing is said of all.
+    """The groups of a fault, as a sentence names them after its subject; all groups are not named.
 
     >>> in_groups((1, 3), 5), in_groups((0, 1), 2)
     (' of groups 1 and 3', '')

@@ -45,10 +45,10 @@ class Hypothesis:
 
     kind: str
     clients: Mapping[int, BrokenClient]
-    """By the number of the group."""
+    """The broken client of each group, by the group's number."""
     detail: dict[str, Any]
-    told: str
-    """What clients do, as the predicate of "reports"."""
+    predicate: str
+    """What is said of the reports, as the predicate of a sentence about them."""
 
     def is_refused(self, counts: JointCounts) -> bool:
         """Whether some reports of such clients are outside of their group's domain."""
@@ -61,7 +61,7 @@ class Hypothesis:
         """The fault, if that share of the reports has it."""
         groups = tuple(self.clients)
         subject = share_of_reports(share) + in_groups(groups, all_groups)
-        sentence = f"{subject} {self.told}{'' if doubt else ', not an attack'}."
+        sentence = f"{subject} {self.predicate}{'' if doubt else ', not an attack'}."
         return ClientFault(self.kind, groups, share, sentence, self.detail, doubt)
 
 
@@ -78,11 +78,11 @@ def other_budgets(plan: Plan, budgets: Mapping[int, float]) -> Hypothesis:
     }
     used = [f"{epsilon:.3g}" for epsilon in budgets.values()]
     meant = [f"{plan.all_groups[group].epsilon:.3g}" for group in budgets]
-    told = (
+    predicate = (
         f"look like reports with epsilon = {_listed(used)} instead of {_listed(meant)}: clients "
         "with an old or wrong configuration"
     )
-    return Hypothesis(WRONG_EPSILON, clients, {"epsilon": list(budgets.values())}, told)
+    return Hypothesis(WRONG_EPSILON, clients, {"epsilon": list(budgets.values())}, predicate)
 
 
 def _listed(names: list[str]) -> str:
@@ -94,37 +94,37 @@ def clipped(plan: Plan, groups: Iterable[int], low: float, high: float) -> Hypot
     """Clients that clip reports to a range.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    >>> clipped(plan, [0, 1], -np.inf, 1.0).told
+    >>> clipped(plan, [0, 1], -np.inf, 1.0).predicate
     'are clipped at 1: this is a fault of clients'
     """
     clients = {group: ClippingClient(plan.group_mechanisms[group], low, high) for group in groups}
     ends = [end for end in (low, high) if np.isfinite(end)]
     where = " and ".join(f"{end:.6g}" for end in ends)
-    told = f"are clipped at {where}: this is a fault of clients"
+    predicate = f"are clipped at {where}: this is a fault of clients"
     detail = {
         "low": low if np.isfinite(low) else None,
         "high": high if np.isfinite(high) else None,
     }
-    return Hypothesis(CLIPPED_REPORTS, clients, detail, told)
+    return Hypothesis(CLIPPED_REPORTS, clients, detail, predicate)
 
 
 def rounded(plan: Plan, groups: Iterable[int], spacing: float) -> Hypothesis:
     """Clients that round reports.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
-    >>> rounded(plan, [0, 1], 0.5).told
+    >>> rounded(plan, [0, 1], 0.5).predicate
     'are rounded to multiples of 0.5: this is a fault of clients'
     """
-    parts = plan.group_mechanisms
-    clients = {group: RoundingClient(parts[group], spacing) for group in groups}
-    told = f"are rounded to multiples of {spacing:g}: this is a fault of clients"
+    mechanisms = plan.group_mechanisms
+    clients = {group: RoundingClient(mechanisms[group], spacing) for group in groups}
+    predicate = f"are rounded to multiples of {spacing:g}: this is a fault of clients"
     detail = {"spacing": spacing, "direction": NEAREST}
-    return Hypothesis(ROUNDING, clients, detail, told)
+    return Hypothesis(ROUNDING, clients, detail, predicate)
 
 
 @dataclass(frozen=True, eq=False)
 class Hypotheses:
-    """All that is tried for a collection.
+    """All faults that are tried on a collection.
 
     >>> from unpoison import simulate
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
@@ -183,8 +183,8 @@ class Hypotheses:
         ends = spikes(self.summary, self.groups)
         pairs = [*combinations(sorted(ends), 2)]
         pairs += [(-np.inf, end) for end in ends] + [(end, np.inf) for end in ends]
-        parts = [self._plan.group_mechanisms[group] for group in self.groups]
+        domains = [self._plan.group_mechanisms[group] for group in self.groups]
         for low, high in pairs:
             # Of another range, some group would have no reports at all.
-            if all(low <= part.output_high and high >= part.output_low for part in parts):
+            if all(low <= domain.output_high and high >= domain.output_low for domain in domains):
                 yield clipped(self._plan, self.groups, low, high)

@@ -31,9 +31,9 @@ class Lattice:
     @cached_property
     def points(self) -> FloatArray:
         """The lattice's points in the domain."""
-        part = self.mechanism
-        highest = part.output_high - (1 if part.discrete else 0)
-        first = math.ceil((part.output_low - self.offset) / self.spacing)
+        mechanism = self.mechanism
+        highest = mechanism.output_high - (1 if mechanism.discrete else 0)
+        first = math.ceil((mechanism.output_low - self.offset) / self.spacing)
         last = math.floor((highest - self.offset) / self.spacing)
         points: FloatArray = self.offset + self.spacing * np.arange(first, last + 1.0)
         return points
@@ -41,10 +41,10 @@ class Lattice:
     @cached_property
     def cells(self) -> IntArray:
         """The cells that hold a point."""
-        part = self.mechanism
-        per_unit = part.cells / (part.output_high - part.output_low)
-        cells = np.floor((self.points - part.output_low) * per_unit).astype(np.int64)
-        return np.unique(np.clip(cells, 0, part.cells - 1))
+        mechanism = self.mechanism
+        per_unit = mechanism.cells / (mechanism.output_high - mechanism.output_low)
+        cells = np.floor((self.points - mechanism.output_low) * per_unit).astype(np.int64)
+        return np.unique(np.clip(cells, 0, mechanism.cells - 1))
 
     @property
     def cell_share(self) -> float:
@@ -58,8 +58,12 @@ class Lattice:
         Outside of the window, all cells are alike. The window is W cells in a row, which hold one
         point more than W cells have on average, at most, and a part of another at its ends.
         """
-        part = self.mechanism
-        window = getattr(part, "width", 0.0) * part.cells / (part.output_high - part.output_low)
+        mechanism = self.mechanism
+        window = (
+            getattr(mechanism, "width", 0.0)
+            * mechanism.cells
+            / (mechanism.output_high - mechanism.output_low)
+        )
         return min(1.0, self.cell_share + 2 / window) if window else 1.0
 
     def rounded_share(self, cell_counts: IntArray) -> float:

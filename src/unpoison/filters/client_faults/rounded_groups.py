@@ -29,7 +29,7 @@ from unpoison.mechanisms import Mechanism
 from unpoison.summary import Summary
 
 HOW = {DOWN: ", always down", UP: ", always up", TOWARDS_ZERO: ", towards zero"}
-"""How reports are rounded, for the verdict; to the nearest goes without saying."""
+"""The direction of rounding in the words of the verdict; the nearest goes without saying."""
 
 
 DIRECTION_UNKNOWN = (
@@ -91,7 +91,7 @@ class RoundedGroups:
 
     @property
     def most_buckets(self) -> int:
-        """As many buckets as each hold a lattice point, where nearly all reports are on these."""
+        """The most buckets that each hold a lattice point, if nearly all reports are on these."""
         coarse = [
             len(rounded.lattice.points) - 1
             for rounded in self.groups
@@ -108,7 +108,7 @@ class RoundedGroups:
         return JointCounts.of(self.summary, self.tier, mechanisms, self.most_buckets)
 
     def direction(self) -> tuple[str, bool]:
-        """How reports are rounded, and whether the mean is the same for other ways that may be.
+        """The direction of rounding, and whether other plausible directions give the same mean.
 
         Ways differ at the ends of the report domain, and towards zero in the middle; elsewhere
         they look like other values of users.
@@ -126,9 +126,9 @@ class RoundedGroups:
             for name, (honest, _) in fits.items()
             if honest.deviance - least < joint_constants.CLOSE_SCORE
         ]
-        chosen = plausible[0]
-        off = max(abs(fits[name][1] - fits[chosen][1]) for name in plausible)
-        return chosen, off < error
+        most_usual = plausible[0]
+        off = max(abs(fits[name][1] - fits[most_usual][1]) for name in plausible)
+        return most_usual, off < error
 
     def faults(self, direction: str = NEAREST, certain: bool = True) -> list[ClientFault]:
         """One fault for each spacing."""

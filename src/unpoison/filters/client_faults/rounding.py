@@ -20,7 +20,7 @@ ROUNDING = "rounding"
 NEAREST, HALF_UP = "nearest", "nearest, half up"
 DOWN, UP, TOWARDS_ZERO = "down", "up", "towards zero"
 DIRECTIONS = (NEAREST, HALF_UP, DOWN, UP, TOWARDS_ZERO)
-"""How reports may be rounded; the first is the most usual."""
+"""The directions in which clients may round; the first is the most usual."""
 SENT_DECIMALS = 12
 """Decimals of a multiple of a spacing that are not due to rounding errors of the product."""
 
@@ -60,13 +60,13 @@ class RoundingClient(BrokenClient):
 
         A multiple at the edge of a cell may be counted on either side, as floats round.
         """
-        part = self.mechanism
-        per_unit = part.cells / (part.output_high - part.output_low)
+        mechanism = self.mechanism
+        per_unit = mechanism.cells / (mechanism.output_high - mechanism.output_low)
         number = np.round(edges / self.spacing)
         # With few decimals, as the client sends it.
         point = np.round(self.spacing * number, SENT_DECIMALS)
-        below = np.floor((point - part.output_low) * per_unit) < np.round(
-            (edges - part.output_low) * per_unit
+        below = np.floor((point - mechanism.output_low) * per_unit) < np.round(
+            (edges - mechanism.output_low) * per_unit
         )
         first: FloatArray = np.where(below, number + 1, number)
         return first

@@ -30,7 +30,7 @@ class UserScatter:
     total: float
     squares: float
     error_factor: float
-    """How many times as large the mean's standard error is as with independent reports."""
+    """The factor by which the mean's standard error exceeds that with independent reports."""
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class UserScatter:
 
     @property
     def factor(self) -> float:
-        """How many times as much counts scatter as those of independent reports, on average."""
+        """The factor by which counts scatter more than those of independent reports, on average."""
         return self.total / self.free
 
     @property
@@ -70,8 +70,8 @@ class UserScatter:
 
     def scaled_degrees(self, degrees_of_freedom: float) -> float:
         """The degrees of freedom of the scaled χ², from those of a fit to independent reports."""
-        part = max(degrees_of_freedom - self.empty, 1.0) / self.free
-        return self.total / self.scale * part
+        free_share = max(degrees_of_freedom - self.empty, 1.0) / self.free
+        return self.total / self.scale * free_share
 
 
 def _alike(honest: FloatArray, healthy: FloatArray, faulty: FloatArray, share: float) -> FloatArray:

@@ -21,5 +21,5 @@ class WrongBudgetClient(BrokenClient):
     """
 
     def origins(self, edges: FloatArray) -> FloatArray:
-        """Nothing is moved."""
+        """The edges themselves: reports are not moved."""
         return edges

@@ -12,11 +12,11 @@ from unpoison.mechanisms import CategoricalMechanism
 from unpoison.types import BoolArray, FloatArray
 
 SHARE_PRECISION = 1e-12
-"""To which the best honest share is sought; also what counts as an honest share of 1."""
+"""Precision to which the best honest share is sought; also what counts as an honest share of 1."""
 WORST_EXPECTED_COUNT = 1.25
 """The expected count with the largest `unit_deviance`, which is taken for all below."""
 LARGE_EXPECTED_COUNT = 1000.0
-"""From here on `unit_deviance` is 1 + 1/(6e) closely enough, and a long sum is spared."""
+"""Expected count from which on `unit_deviance` is 1 + 1/(6e) closely enough to spare a long sum."""
 
 
 def support_deviance(

@@ -23,7 +23,7 @@ from unpoison.mechanisms import CategoricalMechanism
 from unpoison.types import BoolArray
 
 FALSE_ALARM_LEVEL = 1e-3
-"""How often honest reports alone may look poisoned, at most."""
+"""The largest chance with which honest reports alone may look poisoned."""
 MOST_CHOSEN_BY_RULE = 8
 """Categories that the rule chooses, at most. If more are open, those of the largest counts are
 taken: each choice takes EM runs, whose cost an attacker could drive up."""
@@ -51,7 +51,7 @@ class Located:
 
     @property
     def byzantine_fraction(self) -> float:
-        """γ̂."""
+        """The estimated share of attackers, γ̂."""
         return self.solution.byzantine_fraction
 
     @property

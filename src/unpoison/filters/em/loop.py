@@ -55,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where EM stopped: x̂, ŷ, and the log-likelihood after every iteration.
+    """The histograms x̂ and ŷ at which EM stopped, and the log-likelihood after every iteration.
 
     >>> histograms = np.array([0.5, 0.25]), np.array([0.0, 0.25])
     >>> stopped = Solution(*histograms, likelihoods=np.array([-9.5, -8.5, -8.5]), converged=True)
@@ -70,7 +70,7 @@ class Solution:
 
     @property
     def iterations(self) -> int:
-        """Number of M-steps."""
+        """The number of M-steps that were made."""
         return len(self.likelihoods) - 1
 
     @property

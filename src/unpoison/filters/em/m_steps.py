@@ -16,7 +16,7 @@ from unpoison.types import FloatArray
 
 
 class MStep(Protocol):
-    """What a filter does after the E-step, in place."""
+    """The M-step of a filter: changes both histograms in place, after the E-step."""
 
     def __call__(self, honest: FloatArray, poison: FloatArray) -> None:
         """Turn the weights P_x / N and P_y / N into the next x̂ and ŷ."""

@@ -20,8 +20,9 @@ class Probe:
 
     >>> import numpy as np
     >>> nobody = Solution(np.array([0.5, 0.5]), np.zeros(2), np.zeros(1), converged=True)
-    >>> some = Solution(np.array([0.5, 0.25]), np.array([0.0, 0.25]), np.zeros(1), converged=True)
-    >>> Probe("right", {"left": nobody, "right": some}).byzantine_fraction
+    >>> honest, poison = np.array([0.5, 0.25]), np.array([0.0, 0.25])
+    >>> attacked = Solution(honest, poison, np.zeros(1), converged=True)
+    >>> Probe("right", {"left": nobody, "right": attacked}).byzantine_fraction
     0.25
     """
 
@@ -35,7 +36,7 @@ class Probe:
 
     @property
     def byzantine_fraction(self) -> float:
-        """γ̂."""
+        """The estimated share of attackers, γ̂."""
         return self.solution.byzantine_fraction
 
     @property

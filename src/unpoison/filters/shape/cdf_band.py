@@ -59,7 +59,7 @@ def _band_of_model(counts: JointCounts, model: Fit, slack: float) -> Band:
 
 
 def widest_of_each_kind(models: Sequence[Fit]) -> list[Fit]:
-    """Of models of the same kind and attacked groups, that with poison in most buckets.
+    """The model with poison in most buckets, of each kind and each set of attacked groups.
 
     It leaves most open: those with fewer buckets are its special cases, or nearly so.
 

@@ -93,7 +93,7 @@ class Extremes:
         return math.inf
 
     def _line(self, positive: BoolArray, function: FloatArray) -> _Line:
-        """Where the minimum is, as a function of λ, while the same variables are positive."""
+        """The minimum as a linear function of λ, valid while the same variables are positive."""
         program, index = self.program, np.flatnonzero(positive)
         size, fixed = len(index), len(program.totals)
         sums = program.sums[:, index]
@@ -170,7 +170,7 @@ class Extremes:
 
 
 def _larger_root(quadratic: tuple[float, float, float], target: float) -> float:
-    """Where a rising parabola reaches a target; infinity where it does not rise."""
+    """The point at which a rising parabola reaches a target; infinity where it does not rise."""
     curvature, slope, start = quadratic
     discriminant = slope**2 - 4 * curvature * (start - target)
     if curvature <= 0 or discriminant < 0:

@@ -46,7 +46,7 @@ class LocalModel:
 
     @property
     def inputs(self) -> int:
-        """Length of x."""
+        """The number of honest unknowns, the length of x."""
         return int(self.transitions.shape[2])
 
     @property
@@ -55,7 +55,7 @@ class LocalModel:
         return np.flatnonzero(self.fit.model.attacked & (self.fit.attacker_shares > 0))
 
     def program(self) -> QuadraticProgram:
-        """Its deviance as a quadratic program over (x, γ, w) ≥ 0 with all sums that are fixed.
+        """The deviance as a quadratic program over (x, γ, w) ≥ 0 with all sums that are fixed.
 
         Weights that are far from 0 do not need that bound, and are eliminated; and so are the
         largest of very many, which can only make intervals wider.
@@ -123,7 +123,7 @@ class LocalModel:
 
     @property
     def _own_support(self) -> BoolArray:
-        """Where groups with attackers may have poison of their own, by group and bucket."""
+        """The buckets in which groups with attackers may have poison of their own, by group."""
         support = np.zeros(self.counts.counts.shape, dtype=bool)
         if self.fit.model.kind == OWN:
             support[self.attacked] = self.fit.model.support[self.attacked]

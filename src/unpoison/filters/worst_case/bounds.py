@@ -31,7 +31,7 @@ class Bound:
     """
 
     middle: float
-    """Without room for noise, and without the bias that comes of choosing λ."""
+    """The bound without room for noise, and without the bias that comes of choosing λ."""
     standard_error: float
 
     def with_noise(self, level: float) -> float:
@@ -86,8 +86,8 @@ def _bound(
 
 def _first_values(number: int) -> IntArray:
     """The values from which a program starts: some of all, evenly spread, with both ends."""
-    chosen = min(constants.PROGRAM_VALUES + 2, number)
-    return np.linspace(0, number - 1, chosen).astype(np.int64)
+    size = min(constants.PROGRAM_VALUES + 2, number)
+    return np.linspace(0, number - 1, size).astype(np.int64)
 
 
 def _solve(scale: _Scale, values: IntArray, penalty: float) -> tuple[Solution, IntArray]:
@@ -140,7 +140,7 @@ class _Scale:
         return Program(self.cost, self.rows[values], self.targets[values], penalty, self.offset)
 
     def shortfall(self, solution: Solution) -> FloatArray:
-        """By how much the bound falls short at each value."""
+        """The amount by which the bound falls short at each value."""
         missing: FloatArray = self.targets - self.rows @ solution.weights - solution.offset
         return missing
 

@@ -34,12 +34,12 @@ class ReportCells:
     transitions: FloatArray
     """The chance of each row's cell among its group's reports, for each value of a user."""
     values: FloatArray
-    """What a bound is about: numbers, or 1 for one category and 0 for the others."""
+    """The values that a bound is about: numbers, or 1 for one category and 0 for the others."""
     users: FloatArray
     """n_t: the users of each group."""
     reports_per_user: IntArray
     standard_error: float
-    """Of the plain estimate from all groups, which takes nobody for an attacker."""
+    """Standard error of the plain estimate from all groups, which takes nobody for an attacker."""
 
     @classmethod
     def of_numbers(cls, counts: JointCounts) -> ReportCells:
@@ -68,12 +68,12 @@ class ReportCells:
         With k-RR all other categories are alike to this one: its reports are as likely from each.
         """
         other = (category + 1) % counts.inputs
-        kept = counts.transitions[:, category, [category, other]]
+        chances = counts.transitions[:, category, [category, other]]
         of_category = counts.counts[:, category]
         return cls(
             counts=np.stack([of_category, counts.reports - of_category], axis=1).ravel(),
-            groups=np.repeat(np.arange(len(kept)), 2),
-            transitions=np.stack([kept, 1 - kept], axis=1).reshape(-1, 2),
+            groups=np.repeat(np.arange(len(chances)), 2),
+            transitions=np.stack([chances, 1 - chances], axis=1).reshape(-1, 2),
             values=np.array([1.0, 0.0]),
             users=counts.users,
             reports_per_user=counts.reports_per_user,
@@ -82,7 +82,7 @@ class ReportCells:
 
     @classmethod
     def of_categories(cls, counts: JointCounts) -> ReportCells:
-        """All categories, for a bound on the share of honest users."""
+        """One cell for each category and group, for a bound on the share of honest users."""
         groups, categories = counts.counts.shape
         return cls(
             counts=counts.counts.ravel(),
@@ -95,7 +95,7 @@ class ReportCells:
         )
 
     def about(self, values: FloatArray) -> ReportCells:
-        """The same reports, for a bound about other values of users."""
+        """These reports, for a bound about other values of users."""
         return replace(self, values=values)
 
     @cached_property

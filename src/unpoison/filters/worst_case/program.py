@@ -35,7 +35,7 @@ class Program:
     targets: FloatArray
     """v: what the bound must reach at each value."""
     penalty: float
-    """ρ."""
+    """The weight ρ of |x|²."""
     offset: bool = True
 
 

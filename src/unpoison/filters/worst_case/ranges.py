@@ -58,7 +58,7 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
 
 @dataclass(frozen=True, eq=False)
 class PossibleRanges:
-    """What honest users may have, whatever attackers of at most a share of each group send.
+    """Ranges of honest means and frequencies, if at most a share of each group attacks in any way.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate

@@ -16,7 +16,7 @@ from unpoison.types import BoolArray, FloatArray, IntArray
 
 
 class Fault(ABC):
-    """What a broken client does; parameters are the fields of a frozen dataclass.
+    """A fault of clients; parameters are the fields of a frozen dataclass.
 
     >>> class Stuck(Fault):
     ...     def reports(self, plan, group, inputs, rng):
@@ -33,10 +33,10 @@ class Fault(ABC):
     def reports(
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """All reports of broken clients in a group, from their users' normalised values."""
+        """Draw all reports of broken clients in a group, from their users' normalised values."""
 
     def chances(self, plan: Plan, inputs: FloatArray, numbers: IntArray | None) -> FloatArray:
-        """How much more likely than on average the client of a user with each input is broken.
+        """The chance, relative to the average, that the client of a user with each input is broken.
 
         `numbers` says how many users have each input (one, if it is None).
         """
@@ -45,7 +45,7 @@ class Fault(ABC):
     def accepted_reports(
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """Those reports that a collector accepts: it refuses what is outside of the domain."""
+        """Draw the reports that a collector accepts: it refuses what is outside of the domain."""
         reports, mechanism = self.reports(plan, group, inputs, rng), plan.group_mechanisms[group]
         highest = mechanism.output_high - (1 if mechanism.discrete else 0)
         return reports[(reports >= mechanism.output_low) & (reports <= highest)]
@@ -87,7 +87,7 @@ class BrokenClients:
 
     @classmethod
     def of(cls, plan: Plan, fault: str | Fault, share: float) -> BrokenClients:
-        """Such clients, if there can be such a share of them on such a plan."""
+        """Broken clients, if a plan can have such a share of them."""
         if not 0 <= share <= 1:
             raise InvalidParameter("faulty_fraction", "must be in [0, 1]", share)
         parsed = parse_fault(fault)
@@ -97,7 +97,7 @@ class BrokenClients:
     def chances(
         self, plan: Plan, inputs: FloatArray, numbers: IntArray | None = None
     ) -> FloatArray:
-        """How likely the client of a user with each input is broken."""
+        """The chance that the client of a user with each input is broken."""
         return np.minimum(self.share * self.fault.chances(plan, inputs, numbers), 1.0)
 
     def draw(self, plan: Plan, inputs: FloatArray, rng: np.random.Generator) -> BoolArray:

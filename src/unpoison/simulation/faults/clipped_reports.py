@@ -37,5 +37,5 @@ class ClippedReports(Fault):
     def reports(
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """Honest reports, clipped."""
+        """Draw honest reports, and clip them."""
         return np.clip(perturb_group(plan, group, inputs, rng), self.low, self.high)

@@ -25,9 +25,9 @@ class Clipping(Fault):
     """
 
     low: float = -0.5
-    """With `high`, the range is by default taken for half as wide as it is."""
+    """Lower end that clients clip to; by default the range is taken for half as wide as it is."""
     high: float = 0.5
-    """As far from the middle as `low`."""
+    """Upper end that clients clip to: as far from the middle as `low`."""
 
     def __post_init__(self) -> None:
         if not -1 <= self.low < self.high <= 1:

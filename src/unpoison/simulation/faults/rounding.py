@@ -30,5 +30,5 @@ class Rounding(Fault):
     def reports(
         self, plan: Plan, group: int, inputs: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """Honest reports, rounded."""
+        """Draw honest reports, and round them."""
         return np.round(perturb_group(plan, group, inputs, rng), self.decimals)

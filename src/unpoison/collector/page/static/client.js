@@ -605,8 +605,8 @@ export async function report({
   const address = addressOf(collector, campaign);
   const [ask, ledger] = [collectorAt(address, fetch, sleep), ledgerOf(storage, address)];
   const request = { campaign, invite, policy };
-  const drawn = (await ledger()).entry.epsilon;
-  if (!drawn) await draw(ledger, await enrol(ask, ledger, request), value, policy);
+  const spentEpsilon = (await ledger()).entry.epsilon;
+  if (!spentEpsilon) await draw(ledger, await enrol(ask, ledger, request), value, policy);
   const { entry, elsewhere } = await ledger();
   const { groups, epsilon, accepted: already = false } = entry;
   if (!already) {

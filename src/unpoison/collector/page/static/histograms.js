@@ -97,14 +97,14 @@ function numberChart() {
   const update = (group) => {
     picture = group.picture;
     figure.describe(heading(group), note(group));
-    chart.set(drawn(picture));
+    chart.set(histogramSeries(picture));
     figure.setRows(() => rows(picture));
   };
   return { node: figure.node, update };
 }
 
 /** The series of a chart: bars begin at left edges, and the line runs on to the last edge. */
-const drawn = ({ edges, observed, honest, poison }) => [
+const histogramSeries = ({ edges, observed, honest, poison }) => [
   edges,
   [...observed, null],
   [...poison.map((share) => share || null), null],
