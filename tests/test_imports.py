@@ -22,6 +22,19 @@ def loaded_by(statement: str) -> set[str]:
     return HEAVY & set(finished.stdout.split())
 
 
+ESTIMATE = """
+import numpy as np
+from unpoison import Plan, estimate, simulate
+values, rng = np.full(2000, 0.25), np.random.default_rng(1)
+estimate(simulate(Plan.new(epsilon=1.0, low=0, high=1), values, "point:C", 0.2, rng).summary)
+"""
+
+
+def test_an_estimate_does_without_the_statistics_of_scipy() -> None:
+    """Its distributions take a second to load; the functions behind them are in scipy.special."""
+    assert "scipy.stats" not in loaded_by(ESTIMATE)
+
+
 def test_heavy_modules_are_noticed() -> None:
     assert loaded_by("import scipy.special") == {"scipy.special"}
 

@@ -48,10 +48,10 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
 
 def _detected_noncentrality(degrees: float) -> float:
     """The non-centrality with which the χ² test rejects as often as POWER says."""
-    limit = scipy.stats.chi2.isf(LEVEL, degrees)
+    limit = scipy.special.chdtri(degrees, LEVEL)
     return float(
         scipy.optimize.brentq(
-            lambda shift: scipy.stats.ncx2.sf(limit, degrees, shift) - POWER, 1e-6, 100 * limit
+            lambda shift: 1 - scipy.special.chndtr(limit, degrees, shift) - POWER, 1e-6, 100 * limit
         )
     )
 

@@ -75,7 +75,7 @@ class Reference:
         """
         names = plan.categories
         cells = _distinct_values(plan) if names is None else len(names)
-        cumulative = scipy.stats.beta.cdf(np.linspace(0, 1, cells + 1), *SHAPES[self.shape])
+        cumulative = scipy.special.betainc(*SHAPES[self.shape], np.linspace(0, 1, cells + 1))
         numbers = np.diff(np.rint(cumulative * self.users)).astype(np.int64)
         if names is not None:
             return Population(np.array(names), numbers)

@@ -157,5 +157,5 @@ def _scatter(squared_errors: Sequence[float], attainable: float) -> float:
 def _agree(trials: int, observed: float, attainable: float) -> bool:
     if not attainable:
         return False
-    chance = float(scipy.stats.chi2.cdf(trials * observed / attainable**2, trials))
+    chance = float(scipy.special.chdtr(trials, trials * observed / attainable**2))
     return DISAGREEMENT / 2 < chance < 1 - DISAGREEMENT / 2

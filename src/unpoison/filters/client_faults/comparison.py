@@ -253,7 +253,7 @@ def neighbouring_fits(broken: BrokenFit) -> tuple[Fit, ...]:
     near = constants.SHARE_STEP if broken.share < 1 / 2 else -constants.SHARE_STEP
     rise = max(at(broken.share + near).deviance - broken.fit.deviance, 0.0) / broken.scatter.scale
     reach = abs(near) * math.sqrt(
-        float(scipy.stats.chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) / max(rise, 1.0)
+        float(scipy.special.chdtri(1, joint_constants.INTERVAL_LEVEL)) / max(rise, 1.0)
     )
     low, high = broken.share - reach, broken.share + reach
     return at(max(low, 0.0)), at(min(high, constants.MOST_BROKEN))

@@ -125,7 +125,10 @@ def beyond_honest(lattice: Lattice, cell_counts: IntArray, level: float) -> bool
     False
     """
     on_lattice, reports = int(cell_counts[lattice.cells].sum()), int(cell_counts.sum())
-    return bool(scipy.stats.binom.sf(on_lattice - 1, reports, lattice.most_honest) < level)
+    # The chance of so many or more, if the number is binomial.
+    others = reports - on_lattice
+    chance = scipy.special.betainc(on_lattice, others + 1, lattice.most_honest)
+    return on_lattice > 0 and bool(chance < level)
 
 
 def _besides_fullest(lattice: Lattice, share: float, cell_counts: IntArray) -> bool:

@@ -53,7 +53,7 @@ class PutAside:
         than noise.
         """
         honest, noise = counts.transitions @ self.rest.honest, counts.noise
-        kappa = scipy.stats.norm.isf(constants.SUPPORT_LEVEL / counts.counts.shape[1])
+        kappa = -scipy.special.ndtri(constants.SUPPORT_LEVEL / counts.counts.shape[1])
         shares = ((counts.observed + kappa * noise) / honest).min(axis=1).clip(max=1.0)
         excess: FloatArray = (counts.observed - shares[:, None] * honest) / noise
         return excess

@@ -50,7 +50,7 @@ def _all_groups_agree(search: ModelSearch) -> bool:
     groups, outputs = counts.counts.shape
     singles = [PutAside.of(counts, np.arange(groups) == group) for group in range(groups)]
     gain = max(nobody.deviance - aside.rest.deviance for aside in singles)
-    return bool(scipy.stats.chi2.sf(gain, outputs - 1) > constants.SIGNIFICANCE / groups)
+    return bool(scipy.special.chdtrc(outputs - 1, max(gain, 0.0)) > constants.SIGNIFICANCE / groups)
 
 
 def _promising_sets(search: ModelSearch) -> list[PutAside]:

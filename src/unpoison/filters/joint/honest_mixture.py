@@ -71,7 +71,7 @@ class MixtureStep:
         right = self.basis.T @ (self.weights * (counts.observed - self.poison).ravel())
         held, missed = (
             np.flatnonzero(mixture.honest),
-            scipy.stats.chi2.isf(constants.SIGNIFICANCE, 1),
+            scipy.special.chdtri(1, constants.SIGNIFICANCE),
         )
         while True:
             shares, variances = _least_squares(self.triangle[:, held], right)

@@ -28,7 +28,7 @@ def least_poison(counts: JointCounts) -> BoolArray:
     True
     """
     noise = counts.noise
-    kappa = scipy.stats.norm.isf(constants.SUPPORT_LEVEL / noise.size)
+    kappa = -scipy.special.ndtri(constants.SUPPORT_LEVEL / noise.size)
     bounds = (counts.observed + kappa * noise).ravel()
     objective = -np.ones(counts.inputs)
     solution = scipy.optimize.linprog(

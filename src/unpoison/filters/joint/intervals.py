@@ -117,10 +117,10 @@ def _around(answer: float, middle: float, error: float, limits: Interval) -> Int
     error, tail = max(error, float(np.finfo(float).tiny)), constants.INTERVAL_LEVEL / 2
     farthest = constants.FARTHEST_MIDDLE * error
     middle = min(max(middle, limits[0] - farthest), limits[1] + farthest)
-    above_lowest = scipy.stats.norm.sf((limits[0] - middle) / error)
-    below_highest = scipy.stats.norm.cdf((limits[1] - middle) / error)
-    high = middle + error * float(scipy.stats.norm.isf(tail * above_lowest))
-    low = middle - error * float(scipy.stats.norm.isf(tail * below_highest))
+    above_lowest = scipy.special.ndtr((middle - limits[0]) / error)
+    below_highest = scipy.special.ndtr((limits[1] - middle) / error)
+    high = middle - error * float(scipy.special.ndtri(tail * above_lowest))
+    low = middle + error * float(scipy.special.ndtri(tail * below_highest))
     return min(low, answer), max(high, answer)
 
 

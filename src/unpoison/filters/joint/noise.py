@@ -35,7 +35,7 @@ def most_unnoticed_noise(counts: JointCounts, nobody: Fit) -> Fit:
     low, high = 0.0, MOST_ATTACKERS
     most = nobody
     # A share can only be positive, so the test has one side: twice its level of χ².
-    noticed_deviance = nobody.deviance + scipy.stats.chi2.isf(2 * constants.NOISE_LEVEL, 1)
+    noticed_deviance = nobody.deviance + scipy.special.chdtri(1, 2 * constants.NOISE_LEVEL)
     for _ in range(constants.NOISE_HALVINGS):
         share = (low + high) / 2
         noisy = fit(counts.with_noise(share), nobody.model)

@@ -241,5 +241,9 @@ def _is_plausible(search: ModelSearch, best: Fit, candidate: Fit) -> bool:
     gain = best.deviance - candidate.deviance
     # A share of noise can only be positive, so its test has one side.
     level = 2 * constants.SIGNIFICANCE if kind == EVEN else constants.SIGNIFICANCE
-    better = parameters > 0 and float(scipy.stats.chi2.sf(gain, parameters)) < level and kind != OWN
+    better = (
+        parameters > 0
+        and float(scipy.special.chdtrc(parameters, max(gain, 0.0))) < level
+        and kind != OWN
+    )
     return better or search.score(candidate) - search.score(best) < constants.CLOSE_SCORE

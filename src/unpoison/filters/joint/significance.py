@@ -75,4 +75,4 @@ def _p_value(
     deviances = np.array([step.solve(collection).deviance for collection in collections])
     # Reports of one user are alike, which shows where there are few buckets: a scaled χ² then.
     scale = deviances.var() / (2 * deviances.mean()) if few_buckets else 1.0
-    return float(scipy.stats.chi2.sf(deviance / scale, deviances.mean() / scale))
+    return float(scipy.special.chdtrc(deviances.mean() / scale, deviance / scale))

@@ -34,7 +34,7 @@ def cdf_band(counts: JointCounts, models: Sequence[Fit], error_factor: float = 1
     >>> bool(0.3 < low[32] < 0.5 < high[32] < 0.7)
     True
     """
-    slack = float(scipy.stats.chi2.isf(joint_constants.INTERVAL_LEVEL, 1)) * error_factor**2
+    slack = float(scipy.special.chdtri(1, joint_constants.INTERVAL_LEVEL)) * error_factor**2
     bands = [_band_of_model(counts, model, slack) for model in models]
     low = np.min([band[0] for band in bands], axis=0)
     high = np.max([band[1] for band in bands], axis=0)

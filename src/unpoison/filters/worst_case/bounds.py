@@ -36,7 +36,7 @@ class Bound:
 
     def with_noise(self, level: float) -> float:
         """The bound that is too low at most that often."""
-        return self.middle + float(scipy.stats.norm.isf(level)) * self.standard_error
+        return self.middle - float(scipy.special.ndtri(level)) * self.standard_error
 
 
 def upper_bound(cells: ReportCells, attackers: float) -> Bound:
