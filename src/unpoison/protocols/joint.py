@@ -16,6 +16,7 @@ from unpoison.estimate.statistic import Statistic
 from unpoison.filters.joint import Interval, Intervals
 from unpoison.plan import Plan
 from unpoison.plan.plan import DAP
+from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import IntervalOf, JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, much_wider
@@ -30,8 +31,6 @@ from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
 
 JOINT = "joint"
-MOST_CATEGORIES = 256
-"""The solver's matrices are dense: its time grows with the cube of the number of categories."""
 
 
 @single_threaded
@@ -53,8 +52,10 @@ def estimate_joint(
     if plan.protocol != DAP:
         rule = "must be baseline or a defence for a baseline plan"
         raise InvalidParameter("method", rule, JOINT)
-    if len(plan.categories or ()) > MOST_CATEGORIES:
-        rule = f"joint takes at most {MOST_CATEGORIES} categories: emf-star takes more"
+    if len(plan.categories or ()) > joint_constants.MOST_CATEGORIES:
+        rule = (
+            f"joint takes at most {joint_constants.MOST_CATEGORIES} categories: emf-star takes more"
+        )
         raise InvalidParameter("method", rule, len(plan.categories or ()))
     tiers = summary.tiers_with_reports
     if not tiers:
@@ -180,7 +181,9 @@ class JointMethod(FilterMethod):
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
         """Whether users are in one group each, and categories are few enough for the solver."""
-        return plan.protocol == DAP and len(plan.categories or ()) <= MOST_CATEGORIES
+        return (
+            plan.protocol == DAP and len(plan.categories or ()) <= joint_constants.MOST_CATEGORIES
+        )
 
     def answer(
         self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.estimate import GroupEstimate, Histogram, Picture, TierEstimate
+from unpoison.estimate import GroupEstimate, Histogram, TierEstimate
 from unpoison.estimate.distribution import Distribution
-from unpoison.estimate.estimate import numbers
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import named
 from unpoison.filters.client_faults import (
@@ -34,20 +33,15 @@ from unpoison.filters.joint import (
     with_agreement,
 )
 from unpoison.filters.worst_case import PossibleRange, PossibleRanges
+from unpoison.protocols import joint_constants
 from unpoison.protocols.group_sizes import group_sizes_p_value
 from unpoison.protocols.joint_distribution import joint_distribution, unknown_distribution
-from unpoison.protocols.scheme_analysis import picture_of
+from unpoison.protocols.joint_groups import JointGroups
 from unpoison.protocols.unfiltered import unfiltered_answer
-from unpoison.protocols.weights import group_weights
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 IntervalOf = Callable[[Intervals, FloatArray], Interval]
-FAR_SIDE = 0.9
-"""The share of the poison that must be on one side of the middle to call it that side."""
-CHANCE = 0.001
-"""p-value of "nobody attacks" above which attackers that were found may be chance. Models are
-chosen by their score, not by a test, and whoever looks at many metrics a day sees many scores."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +186,7 @@ class JointAnalysis:
     @property
     def may_be_chance(self) -> bool:
         """Whether honest users alone may well give the reports in which attackers were found."""
-        return self.byzantine_fraction > 0 and self.p_value > CHANCE
+        return self.byzantine_fraction > 0 and self.p_value > joint_constants.CHANCE
 
     @property
     def doubtful(self) -> bool:
@@ -234,9 +228,9 @@ class JointAnalysis:
         outputs = self.fit.poison.shape[1]
         weights = self.counts.users @ self.fit.poison
         right = weights[outputs // 2 :].sum() / weights.sum()
-        if right >= FAR_SIDE:
+        if right >= joint_constants.FAR_SIDE:
             return "right"
-        return "left" if right <= 1 - FAR_SIDE else "both"
+        return "left" if right <= 1 - joint_constants.FAR_SIDE else "both"
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -293,54 +287,15 @@ class JointAnalysis:
 
     def group_estimates(self) -> list[GroupEstimate]:
         """The estimate from each group alone, without the poison that was found in it."""
-        plan, counts = self.summary.plan, self.counts
-        variances = [plan.group_mechanisms[g].worst_variance for g in counts.groups]
-        honest = 1 - self.fit.attacker_shares
-        weights = group_weights(
-            "optimal", counts.reports * honest, counts.users * honest, np.array(variances)
-        )
-        return [
-            GroupEstimate(
-                group=group,
-                tier=self.tier,
-                epsilon=plan.all_groups[group].epsilon,
-                users=float(counts.users[index]),
-                reports=int(counts.reports[index]),
-                **self._group_answer(index),
-                weight=float(weights[index]),
-                byzantine_fraction=float(self.fit.attacker_shares[index]),
-                iterations=self.fit.steps,
-                converged=self.fit.converged,
-                picture=self._picture(index),
-            )
-            for index, group in enumerate(counts.groups)
-        ]
-
-    def _group_answer(self, index: int) -> dict[str, Any]:
-        """The average of a group's decoded reports without the poison; or its own frequencies."""
-        plan, group = self.summary.plan, self.counts.groups[index]
-        poison, honest_share = self.fit.poison[index], 1 - self.fit.attacker_shares[index]
-        if plan.categories is not None:
-            honest = (self.counts.observed[index] - poison) / honest_share
-            return named(plan, plan.group_mechanisms[group].decode(honest))
-        removed = float(poison @ self.counts.buckets[index].decoded_values)
-        mean = (self.summary.decoded_average(group) - removed) / honest_share
-        return named(plan, np.array([mean]))
-
-    def _picture(self, index: int) -> Picture:
-        poison = self.fit.poison[index]
-        honest = self.fit.expected[index] - poison
-        buckets = self.counts.buckets[index]
-        return picture_of(buckets, self.counts.observed[index], honest, poison)
+        return self._group_details.estimates()
 
     def histogram(self) -> Histogram:
         """The poison of the group with the most reports."""
-        index = int(np.argmax(self.counts.reports))
-        return Histogram(
-            group=self.counts.groups[index],
-            edges=numbers(self.counts.buckets[index].output_edges),
-            fractions=numbers(self.fit.poison[index]),
-        )
+        return self._group_details.histogram()
+
+    @property
+    def _group_details(self) -> JointGroups:
+        return JointGroups(self.summary, self.counts, self.fit)
 
     def evidence(self) -> dict[str, Any]:
         """How the model was chosen, how well it fits, and how near the optimum it is."""

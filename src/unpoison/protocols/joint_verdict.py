@@ -16,6 +16,7 @@ from unpoison.estimate.wording import (
 from unpoison.filters.client_faults import DROPOUT
 from unpoison.filters.joint import Interval
 from unpoison.plan import Plan
+from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.joint_analysis import JointAnalysis
 
@@ -28,8 +29,6 @@ MODELS = {
 }
 SUSPICIOUS = 0.05
 """The p-value of "nobody attacks" under which the verdict says that somebody may."""
-WORTH_TELLING = 1.25
-"""How many times wider noise must make an interval before the verdict mentions it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,4 +278,4 @@ def much_wider(wide: Interval, narrow: Interval) -> bool:
     >>> much_wider((0.0, 2.0), (0.5, 1.5)), much_wider((0.0, 2.0), (0.0, 1.9))
     (True, False)
     """
-    return wide[1] - wide[0] >= WORTH_TELLING * (narrow[1] - narrow[0])
+    return wide[1] - wide[0] >= joint_constants.WORTH_TELLING * (narrow[1] - narrow[0])

@@ -10,17 +10,10 @@ from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.joint import Interval
 from unpoison.filters.worst_case import PossibleRange
 from unpoison.plan import Plan
+from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import combined_interval
 from unpoison.protocols.joint_analysis import JointAnalysis
 from unpoison.types import FloatArray
-
-MARGIN = 0.05
-"""What the default adds to the attackers that the fit says at most: those that no fit can see."""
-CLEARLY_WIDER = 3.0
-"""How many times as wide as the interval the worst case must be, with as many attackers as the fit
-says, before the verdict calls the answer one of several."""
-CLEARLY_FEWER = 0.05
-"""By how much the fit's share must exceed one that explains the reports to be mentioned."""
 
 
 def worst_case_of(plan: Plan, analyses: Sequence[JointAnalysis], weights: FloatArray) -> WorstCase:
@@ -105,7 +98,7 @@ def default_share(analysis: JointAnalysis) -> float:
     """
     above_average = float(analysis.fit.attacker_shares.max()) - analysis.byzantine_fraction
     most = analysis.fraction_interval()[1] + above_average
-    return min(most + MARGIN, MOST_ATTACKERS)
+    return min(most + joint_constants.MARGIN, MOST_ATTACKERS)
 
 
 def _ends(
@@ -148,7 +141,7 @@ def other_explanations(
         for analysis, share in zip(analyses, shares, strict=True)
     ]
     low, high = _natural(plan, combined_interval(tiers, weights))
-    clearly = high - low > CLEARLY_WIDER * (interval[1] - interval[0])
+    clearly = high - low > joint_constants.CLEARLY_WIDER * (interval[1] - interval[0])
     return (low, high) if clearly else None
 
 
@@ -163,6 +156,6 @@ def fewer_explain(analyses: Sequence[JointAnalysis]) -> bool:
     False
     """
     return any(
-        analysis.fraction_interval()[0] > analysis.enough_attackers + CLEARLY_FEWER
+        analysis.fraction_interval()[0] > analysis.enough_attackers + joint_constants.CLEARLY_FEWER
         for analysis in analyses
     )
