@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+
+from support.programs import missing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -30,16 +31,10 @@ def _chromium() -> str:
     """The path of Chromium; skips or fails the test without it or without playwright."""
     path = shutil.which("chromium")
     if importlib.util.find_spec("playwright") is None:
-        return _missing("the Python package playwright (pip install 'unpoison[dev]')")
+        return missing("the Python package playwright (pip install 'unpoison[dev]')")
     if path is None:
-        return _missing("the browser chromium")
+        return missing("the browser chromium")
     return path
-
-
-def _missing(part: str) -> str:
-    if os.environ.get("UNPOISON_REQUIRE_ALL") == "1":
-        pytest.fail(f"this test needs {part}", pytrace=False)
-    pytest.skip(f"this test needs {part}")
 
 
 @contextmanager

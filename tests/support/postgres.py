@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from support.programs import missing
 from support.waiting import HANG_SECONDS
 
 INSTALLED = Path("/usr/lib/postgresql")
@@ -133,7 +134,7 @@ def program(name: str) -> str:
     executable = shutil.which(name)
     installed = sorted(INSTALLED.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     if executable is None and not installed:
-        return _missing(f"PostgreSQL ({name})")
+        return missing(f"PostgreSQL ({name})")
     return executable or str(installed[-1])
 
 
@@ -141,19 +142,13 @@ def _owner() -> str | None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
     owner = next((name for name in OWNERS if name in _users()), None)
-    return owner or _missing("a user other than root to run PostgreSQL as")
+    return owner or missing("a user other than root to run PostgreSQL as")
 
 
 def _users() -> dict[str, Any]:
     import pwd
 
     return {entry.pw_name: entry for entry in pwd.getpwall()}
-
-
-def _missing(part: str) -> str:
-    if os.environ.get("UNPOISON_REQUIRE_ALL") == "1":
-        pytest.fail(f"this test needs {part}", pytrace=False)
-    pytest.skip(f"this test needs {part}")
 
 
 def _free_port() -> int:
