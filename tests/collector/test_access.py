@@ -27,8 +27,13 @@ from support.running_collectors import (
     in_process_collector,
 )
 from unpoison.collector.campaigns.tickets import device_hash
-from unpoison.collector.credentials import hashed, is_one_of
-from unpoison.collector.storage.operator_tokens import add_operator, forget_operators
+from unpoison.collector.credentials import hashed
+from unpoison.collector.storage.operator_tokens import (
+    Operator,
+    add_operator,
+    forget_operators,
+    holder_of,
+)
 
 FOR_ALL = {
     ("get", "/v1/campaigns/{campaign}"),
@@ -201,11 +206,12 @@ def test_a_token_is_compared_with_every_hash_whichever_it_is(
     compared: list[Pair],
 ) -> None:
     tokens = [secrets.token_hex(32) for _ in range(5)]
-    hashes = [hashed(token) for token in tokens]
+    holders = [Operator(token[:4], token_hash=hashed(token)) for token in tokens]
     for token in [*tokens, "wrong", ""]:
         compared.clear()
-        assert is_one_of(token, hashes) == (token in tokens)
-        assert compared == [(hashed(token), token_hash) for token_hash in hashes]
+        holder = holder_of(token, holders)
+        assert (holder and holder.name) == (token[:4] if token in tokens else None)
+        assert compared == [(hashed(token), holder.token_hash) for holder in holders]
 
 
 @pytest.mark.server

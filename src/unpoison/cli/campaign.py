@@ -153,6 +153,55 @@ def invite(
 
 @campaign.command()
 @operator_command
+def estimate(
+    operator: Operator,
+    campaign_id: CampaignId,
+    method: Annotated[str | None, option("Another method than the default.")] = None,
+    statistic: Annotated[
+        str | None, option("mean, distribution or frequency; the plan's own by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the estimate of a campaign, from all reports so far.
+
+    Example: unpoison campaign estimate k3v9x2m4q7w1
+    """
+    from urllib.parse import urlencode
+
+    from unpoison.cli.estimate_text import print_estimate
+    from unpoison.estimate import Estimate
+    from unpoison.plan import Plan
+
+    path = _path(campaign_id)
+    wanted = {"method": method, "statistic": statistic}
+    query = urlencode({key: text for key, text in wanted.items() if text is not None})
+    body = operator.get(f"{path}/estimate?{query}" if query else f"{path}/estimate")
+    if json:
+        typer.echo(encoder.dumps(body))
+        return
+    plan = Plan.from_dict(operator.get(path)["plan"])
+    print_estimate(Estimate.from_json(encoder.dumps(body)), plan)
+
+
+@campaign.command()
+@operator_command
+def audit(operator: Operator, json: Json = False) -> None:
+    """Print what operators did, newest first: at most 200 entries.
+
+    Example: unpoison campaign audit
+    """
+    body = operator.get("/v1/audit")
+    if json:
+        typer.echo(encoder.dumps(body))
+        return
+    from unpoison.output.tables import print_table
+
+    keys = ["at", "operator", "action", "campaign", "detail"]
+    print_table(keys, [[_cell(entry[key]) for key in keys] for entry in body["entries"]])
+
+
+@campaign.command()
+@operator_command
 def export(
     operator: Operator,
     campaign_id: CampaignId,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unpoison.cli.options import option, whole_number_option
-from unpoison.errors import MissingExtra
+from unpoison.errors import InvalidParameter, MissingExtra
 
 if TYPE_CHECKING:
     from unpoison.collector.server import PreparedServer
     from unpoison.collector.settings import Settings
+
+LONGEST_NAME = 64
+"""Characters of an operator's name: the length of its column."""
 
 
 def serve(
@@ -46,8 +51,20 @@ def serve(
     new_token: Annotated[
         bool, option("Print a new operator token, and start nothing.", "--new-token")
     ] = False,
+    name: Annotated[
+        str | None,
+        option("With --new-token: who gets it. With --revoke-tokens: whose go.", metavar="NAME"),
+    ] = None,
+    role: Annotated[
+        str,
+        option("With --new-token: operator, or reader, who may watch and change nothing."),
+    ] = "operator",
     revoke_tokens: Annotated[
-        bool, option("Revoke all operator tokens; the next start makes one.", "--revoke-tokens")
+        bool,
+        option(
+            "Revoke all operator tokens (the next start makes one), or those of --name.",
+            "--revoke-tokens",
+        ),
     ] = False,
     rotate_key: Annotated[
         bool, option("Sign tickets with a new key from now on.", "--rotate-key")
@@ -75,10 +92,10 @@ def serve(
     )
     # In this order: revoked first, a new token is not revoked at once; rotated first, the key that
     # stays is the new one.
-    maintenance = {
+    maintenance: dict[Callable[[Settings], None], bool] = {
         _print_check: check,
-        _revoke_tokens: revoke_tokens,
-        _print_new_token: new_token,
+        partial(_revoke_tokens, name=name): revoke_tokens,
+        partial(_print_new_token, name=name, role=role): new_token,
         _rotate_key: rotate_key,
         _forget_old_keys: forget_old_keys,
     }
@@ -105,20 +122,36 @@ def _print_check(settings: Settings) -> None:
         typer.echo(f"{part}: {state}")
 
 
-def _print_new_token(settings: Settings) -> None:
+def _print_new_token(settings: Settings, name: str | None, role: str) -> None:
+    from unpoison.collector.campaigns.audit import COMMAND_LINE, AuditEntry, record
     from unpoison.collector.clock import Clock
     from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
-    from unpoison.collector.storage.operator_tokens import add_operator
+    from unpoison.collector.storage.operator_tokens import FIRST_OPERATOR, ROLES, add_operator
 
+    holder = FIRST_OPERATOR if name is None else _checked_name(name)
+    if role not in ROLES:
+        raise InvalidParameter("--role", f"must be one of {', '.join(ROLES)}", repr(role))
+    now = Clock().now()
     with open_database(settings) as database:
         migrate(database)
         with database.writing() as connection:
-            token = add_operator(connection, Clock().now())
+            token = add_operator(connection, now, holder, role)
+            entry = AuditEntry(COMMAND_LINE, "new token", detail=f"{holder}, {role}")
+            record(connection, entry, now)
     typer.echo(token)
 
 
-def _revoke_tokens(settings: Settings) -> None:
+def _checked_name(name: str) -> str:
+    if not name.isprintable() or not 1 <= len(name.strip()) <= LONGEST_NAME:
+        rule = f"must be printable text of 1 to {LONGEST_NAME} characters"
+        raise InvalidParameter("--name", rule, repr(name))
+    return name.strip()
+
+
+def _revoke_tokens(settings: Settings, name: str | None) -> None:
+    from unpoison.collector.campaigns.audit import COMMAND_LINE, AuditEntry, record
+    from unpoison.collector.clock import Clock
     from unpoison.collector.server import open_database
     from unpoison.collector.storage.migration import migrate
     from unpoison.collector.storage.operator_tokens import forget_operators
@@ -126,7 +159,9 @@ def _revoke_tokens(settings: Settings) -> None:
     with open_database(settings) as database:
         migrate(database)
         with database.writing() as connection:
-            revoked = forget_operators(connection)
+            revoked = forget_operators(connection, name)
+            entry = AuditEntry(COMMAND_LINE, "revoke tokens", detail=name or "all")
+            record(connection, entry, Clock().now())
     typer.echo(f"Tokens revoked: {revoked}", err=True)
 
 

@@ -9,6 +9,7 @@ from unpoison.errors import UnpoisonError
 CAUSES: dict[str, tuple[int, str]] = {
     "invalid-request": (422, "The request is not valid."),
     "unauthorized": (401, "This needs the operator's token."),
+    "forbidden": (403, "This token may read, but change nothing."),
     "invalid-invite": (403, "There is no such invite, or it has expired."),
     "invalid-ticket": (403, "This ticket was not issued for this device and campaign."),
     "ticket-expired": (403, "The ticket has expired: ask for it again."),

@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
+from unpoison.collector.storage.operator_tokens import Operator
 
 bearer = HTTPBearer(auto_error=False, description="The operator's token.")
 Token = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
@@ -39,27 +40,48 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-async def need_operator(request: Request, collector: Service, token: Token) -> None:
-    """Let only operators through; wrong tokens are counted against their address.
+async def need_token(request: Request, collector: Service, token: Token) -> Operator:
+    """Let whoever holds a token through; wrong ones are counted against their address.
 
     A right token is accepted however many wrong ones came before: whoever shares the operator's
     address must not be able to lock the operator out.
 
     >>> import asyncio
-    >>> asyncio.run(need_operator(Request({"type": "http"}), None, token=None))
+    >>> asyncio.run(need_token(Request({"type": "http"}), None, token=None))
     Traceback (most recent call last):
         ...
     unpoison.collector.faults.Fault: This needs the operator's token.
     """
     if token is not None:
-        if await collector.is_operator(token.credentials):
-            return
+        holder = await collector.operator(token.credentials)
+        if holder is not None:
+            return holder
         collector.wrong_tokens.take(address_of(request))
     raise Fault("unauthorized")
 
 
+Holder = Annotated[Operator, Depends(need_token)]
+
+
+async def need_operator(holder: Holder) -> Operator:
+    """Let operators through, and no readers.
+
+    >>> import asyncio
+    >>> asyncio.run(need_operator(Operator("ada", "reader")))
+    Traceback (most recent call last):
+        ...
+    unpoison.collector.faults.Fault: This token may read, but change nothing.
+    """
+    if not holder.may_change:
+        raise Fault("forbidden")
+    return holder
+
+
+Actor = Annotated[Operator, Depends(need_operator)]
+
+
 async def need_reader(request: Request, collector: Service, token: Token) -> None:
-    """Let operators through, and everybody if the collector is public.
+    """Let whoever holds a token through, and everybody if the collector is public.
 
     >>> import asyncio
     >>> from types import SimpleNamespace
@@ -67,4 +89,4 @@ async def need_reader(request: Request, collector: Service, token: Token) -> Non
     >>> asyncio.run(need_reader(Request({"type": "http"}), public, token=None))
     """
     if not collector.settings.public:
-        await need_operator(request, collector, token)
+        await need_token(request, collector, token)

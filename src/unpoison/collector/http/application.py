@@ -11,7 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from unpoison._version import __version__
 from unpoison.collector.http.errors import add_handlers
 from unpoison.collector.http.guard import Guard
-from unpoison.collector.http.routes import devices, health, operators
+from unpoison.collector.http.routes import audit, devices, health, operators
 from unpoison.collector.http.routes.pages import add_pages
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.housekeeping import Housekeeper
@@ -46,7 +46,7 @@ def application_of(collector: Collector) -> Guard:
     )
     inner.state.collector = collector
     add_handlers(inner)
-    for routes in (devices, operators, health):
+    for routes in (devices, operators, audit, health):
         inner.include_router(routes.router)
     add_pages(inner)
     if collector.settings.allowed_origins:

@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from pydantic import SecretStr
 from sqlalchemy import Connection
 
+from unpoison.collector.campaigns.audit import AuditEntry, record
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
 from unpoison.collector.campaigns.enrolment import EnrolmentRequest, IssuedTicket, enrol_all
@@ -20,7 +22,7 @@ from unpoison.collector.campaigns.submissions import Submission, submit_all
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_hash
 from unpoison.collector.clock import DAY, Clock, iso
-from unpoison.collector.credentials import hashed, is_campaign_id, is_one_of
+from unpoison.collector.credentials import hashed, is_campaign_id
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.estimates import CampaignEstimator, EstimateRequest
 from unpoison.collector.service.metrics import Metrics
@@ -28,7 +30,7 @@ from unpoison.collector.service.rate_limits import RateLimit
 from unpoison.collector.service.rejections import RejectionCounter
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database
-from unpoison.collector.storage.operator_tokens import operator_hashes
+from unpoison.collector.storage.operator_tokens import Operator, holder_of, stored_operators
 from unpoison.collector.storage.read_cache import ReadCache
 from unpoison.collector.storage.writer import Batching, Writer
 from unpoison.summary import Summary
@@ -106,12 +108,12 @@ class Collector:
             with suppress(Fault):
                 await self.rejections.write(self.writer)
 
-    async def is_operator(self, token: str) -> bool:
-        """Whether a token is one of the operators'."""
-        hashes = await self.read_cache.get("operators", operator_hashes)
+    async def operator(self, token: str) -> Operator | None:
+        """The operator who holds a token, if anybody does."""
+        stored = await self.read_cache.get("operators", stored_operators)
         setting = self.settings.operator_token
-        from_settings = [] if setting is None else [hashed(setting.get_secret_value())]
-        return is_one_of(token, [*hashes, *from_settings])
+        from_settings = [] if setting is None else [_operator_of_settings(setting)]
+        return holder_of(token, [*stored, *from_settings])
 
     async def campaign(self, campaign: str) -> Campaign:
         """A campaign as it was at most a second ago; transactions read it again."""
@@ -130,12 +132,24 @@ class Collector:
             f"status {campaign}", lambda connection: status(connection, cached)
         )
 
-    async def change(self, function: Callable[[Connection], Result]) -> Result:
-        """Make a change for an operator, who sees it in the next response."""
+    async def change(self, function: Callable[[Connection], Result], entry: AuditEntry) -> Result:
+        """Make a change for an operator, who sees it in the next response, and write it down."""
+        now = self.clock.now()
+
+        def change_and_record(connection: Connection) -> Result:
+            result = function(connection)
+            record(connection, entry, now)
+            return result
+
         try:
-            return await self.writer.call(function)
+            return await self.writer.call(change_and_record)
         finally:
             self.read_cache.clear()
+
+    async def note(self, entry: AuditEntry) -> None:
+        """Write down what an operator does without a change, such as an export."""
+        now = self.clock.now()
+        await self.writer.call(lambda connection: record(connection, entry, now))
 
     async def enrol(
         self, campaign: Campaign, device: str, tier: int, invite: str | None
@@ -218,6 +232,11 @@ class Collector:
         """Count a refusal; `campaign` is whatever the request had in its place."""
         self.metrics.rejected.labels(fault.code).inc()
         self.rejections.count(campaign, fault.code)
+
+
+def _operator_of_settings(token: SecretStr) -> Operator:
+    """The operator of the setting `operator_token`, for automation."""
+    return Operator("settings", token_hash=hashed(token.get_secret_value()))
 
 
 def _lock_all_campaigns(connection: Connection, requests: Sequence[Any]) -> None:

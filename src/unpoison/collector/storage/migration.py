@@ -27,8 +27,8 @@ Any number serves that no other program on the database uses; these are the lett
 def newest() -> str:
     """The schema revision that this version of the library works with.
 
-    >>> newest()
-    '0003'
+    >>> len(newest())
+    4
     """
     head = ScriptDirectory(str(SCRIPTS)).get_current_head()
     return str(head)
@@ -43,8 +43,8 @@ def revision(database: Database) -> str | None:
     ...     database = Database(database_url(f"{folder}/reports.db"))
     ...     before, _, after = revision(database), migrate(database), revision(database)
     ...     database.close()
-    >>> before, after
-    (None, '0003')
+    >>> before, after == newest()
+    (None, True)
     """
     with database.reading() as connection:
         return _revision(connection)
@@ -59,8 +59,8 @@ def migrate(database: Database, target: str | None = None) -> Path | None:
     ...     database = Database(database_url(f"{folder}/reports.db"))
     ...     copies = [migrate(database, "0001"), migrate(database)]
     ...     database.close()
-    >>> copies[0], copies[1].name
-    (None, 'reports.db.before-0003')
+    >>> copies[0], copies[1].name == f"reports.db.before-{newest()}"
+    (None, True)
     """
     wanted = target or newest()
     if checked_revision(database) == wanted:
@@ -79,8 +79,8 @@ def checked_revision(database: Database) -> str | None:
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
-    ...     checked_revision(database)
-    '0003'
+    ...     checked_revision(database) == newest()
+    True
     """
     present = revision(database)
     if present is not None and present not in _known_revisions():

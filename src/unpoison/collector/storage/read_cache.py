@@ -26,10 +26,10 @@ class ReadCache:
     starting another. Results may be a second old, so write transactions read again what they
     depend on.
 
-    >>> from unpoison.collector.storage.operator_tokens import operator_hashes
+    >>> from unpoison.collector.storage.operator_tokens import stored_operators
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
-    ...     asyncio.run(ReadCache(database, Clock()).get("operators", operator_hashes))
+    ...     asyncio.run(ReadCache(database, Clock()).get("operators", stored_operators))
     []
     """
 

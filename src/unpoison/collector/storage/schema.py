@@ -26,6 +26,9 @@ operators = Table(
     metadata,
     Column("token_hash", LargeBinary, primary_key=True),
     Column("created_at", BigInteger, nullable=False),
+    # Tokens from before there were names and roles have these.
+    Column("name", String(64), nullable=False, server_default="operator"),
+    Column("role", String(8), nullable=False, server_default="operator"),
 )
 
 campaigns = Table(
@@ -141,4 +144,16 @@ estimates = Table(
     Column("byzantine_fraction", Float, nullable=False),
     Column("verdict", Text, nullable=False),
     Index("estimates_of_campaign", "campaign"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    _row_number(),
+    Column("at", BigInteger, nullable=False),
+    Column("operator", String(64), nullable=False),
+    Column("action", String(32), nullable=False),
+    # No foreign key: that a campaign was deleted is in the log, too.
+    Column("campaign", String(32)),
+    Column("detail", Text),
 )

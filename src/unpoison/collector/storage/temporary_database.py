@@ -15,9 +15,9 @@ from unpoison.collector.storage.migration import migrate
 def temporary_database() -> Iterator[Database]:
     """An SQLite database with the newest schema and no rows, deleted at the end.
 
-    >>> from unpoison.collector.storage.operator_tokens import operator_hashes
+    >>> from unpoison.collector.storage.operator_tokens import stored_operators
     >>> with temporary_database() as database, database.reading() as connection:
-    ...     operator_hashes(connection)
+    ...     stored_operators(connection)
     []
     """
     with TemporaryDirectory() as folder:

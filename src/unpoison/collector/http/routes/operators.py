@@ -13,15 +13,24 @@ from fastapi.responses import FileResponse, JSONResponse
 from sqlalchemy import Connection
 from starlette.background import BackgroundTask
 
+from unpoison.collector.campaigns.audit import AuditEntry
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.device_plan import device_plan
 from unpoison.collector.campaigns.export import export
 from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.clock import iso
 from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
-from unpoison.collector.http.access import Service, Token, need_operator, need_reader
+from unpoison.collector.http.access import (
+    Actor,
+    Service,
+    Token,
+    need_operator,
+    need_reader,
+    need_token,
+)
 from unpoison.collector.http.errors import responses
 from unpoison.collector.http.models import (
     CampaignBody,
@@ -33,7 +42,7 @@ from unpoison.collector.http.models import (
 from unpoison.collector.service.estimates import EstimateRequest
 
 PARQUET = "application/vnd.apache.parquet"
-COMMON_FAULTS = ("unauthorized", "rate-limited", "not-found", "unavailable")
+COMMON_FAULTS = ("unauthorized", "forbidden", "rate-limited", "not-found", "unavailable")
 ETAG_DIGITS = 32
 """Hex digits of a hash in an ETag: 128 bits, so that two states never share one."""
 router = APIRouter(prefix="/v1/campaigns", tags=["operators"])
@@ -61,7 +70,7 @@ def _list_entry(campaign: Campaign, users: DeviceCount) -> dict[str, Any]:
     responses=responses(*COMMON_FAULTS, "invalid-plan", "invalid-request", "wrong-state"),
     response_model=OperatorCampaign,
 )
-async def create(body: CampaignBody, collector: Service) -> JSONResponse:
+async def create(body: CampaignBody, collector: Service, actor: Actor) -> JSONResponse:
     """A new campaign, as a draft or open at once."""
     plan, notice = device_plan(body.plan)
     now = collector.clock.now()
@@ -74,12 +83,15 @@ async def create(body: CampaignBody, collector: Service) -> JSONResponse:
         Campaigns.add(connection, draft)
         return Campaigns.open(connection, draft.id, now) if body.open else draft
 
-    created = await collector.change(add)
+    entry = AuditEntry(actor.name, "create", draft.id, "opened at once" if body.open else None)
+    created = await collector.change(add, entry)
     return JSONResponse({**created.full(), "notice": notice}, 201)
 
 
-async def _changed(collector: Service, change: Callable[[Connection], Campaign]) -> JSONResponse:
-    return JSONResponse((await collector.change(change)).full())
+async def _changed(
+    collector: Service, change: Callable[[Connection], Campaign], entry: AuditEntry
+) -> JSONResponse:
+    return JSONResponse((await collector.change(change, entry)).full())
 
 
 STATE_RESPONSES = responses(*COMMON_FAULTS, "wrong-state", "invalid-request")
@@ -93,30 +105,36 @@ change_route = partial(
 
 
 @change_route("/{campaign}/open")
-async def open_campaign(campaign: str, collector: Service) -> JSONResponse:
+async def open_campaign(campaign: str, collector: Service, actor: Actor) -> JSONResponse:
     """Open a campaign to devices."""
     now = collector.clock.now()
-    return await _changed(collector, lambda c: Campaigns.open(c, campaign, now))
+    entry = AuditEntry(actor.name, "open", campaign)
+    return await _changed(collector, lambda c: Campaigns.open(c, campaign, now), entry)
 
 
 @change_route("/{campaign}/close")
-async def close_campaign(campaign: str, collector: Service) -> JSONResponse:
+async def close_campaign(campaign: str, collector: Service, actor: Actor) -> JSONResponse:
     """Close a campaign to devices."""
-    return await _changed(collector, lambda c: Campaigns.close(c, campaign))
+    entry = AuditEntry(actor.name, "close", campaign)
+    return await _changed(collector, lambda c: Campaigns.close(c, campaign), entry)
 
 
 @change_route("/{campaign}/extend")
-async def extend_campaign(campaign: str, body: ExtendBody, collector: Service) -> JSONResponse:
+async def extend_campaign(
+    campaign: str, body: ExtendBody, collector: Service, actor: Actor
+) -> JSONResponse:
     """Move the end of a campaign."""
     until = None if body.closes_at is None else int(body.closes_at.timestamp())
     now = collector.clock.now()
-    return await _changed(collector, lambda c: Campaigns.extend(c, campaign, until, now))
+    entry = AuditEntry(actor.name, "extend", campaign, None if until is None else iso(until))
+    return await _changed(collector, lambda c: Campaigns.extend(c, campaign, until, now), entry)
 
 
 @router.delete("/{campaign}", status_code=204, dependencies=operator, responses=STATE_RESPONSES)
-async def delete_campaign(campaign: str, collector: Service) -> Response:
+async def delete_campaign(campaign: str, collector: Service, actor: Actor) -> Response:
     """Delete a campaign, its counts and its submissions."""
-    await collector.change(lambda connection: Campaigns.delete(connection, campaign))
+    entry = AuditEntry(actor.name, "delete", campaign)
+    await collector.change(lambda connection: Campaigns.delete(connection, campaign), entry)
     return Response(status_code=204)
 
 
@@ -127,10 +145,15 @@ async def delete_campaign(campaign: str, collector: Service) -> Response:
     responses=responses(*COMMON_FAULTS, "invalid-request"),
     response_model=Invites,
 )
-async def invites(campaign: str, body: InvitesBody, collector: Service) -> JSONResponse:
+async def invites(
+    campaign: str, body: InvitesBody, collector: Service, actor: Actor
+) -> JSONResponse:
     """New invites; their codes cannot be read again."""
     now = collector.clock.now()
-    codes = await collector.change(lambda c: issue_invites(c, campaign, body.count, body.days, now))
+    entry = AuditEntry(actor.name, "invite", campaign, f"{body.count} invites")
+    codes = await collector.change(
+        lambda c: issue_invites(c, campaign, body.count, body.days, now), entry
+    )
     return JSONResponse({"invites": codes}, 201)
 
 
@@ -165,7 +188,7 @@ async def estimate(
         cached.plan, method or None, statistic or None, post_processing or None
     )
     if wanted.costly:
-        await need_operator(request, collector, token)
+        await need_token(request, collector, token)
     text = await collector.estimate(cached, wanted)
     return Response(text, media_type="application/json")
 
@@ -189,9 +212,10 @@ async def summary(campaign: str, collector: Service) -> Response:
     responses={**responses(*COMMON_FAULTS), 200: {"content": {"application/zip": {}}}},
     response_class=FileResponse,
 )
-async def export_campaign(campaign: str, collector: Service) -> Response:
+async def export_campaign(campaign: str, collector: Service, actor: Actor) -> Response:
     """Plan, counts and stored reports as one ZIP archive."""
     cached = await collector.campaign(campaign)
+    await collector.note(AuditEntry(actor.name, "export", cached.id))
     with tempfile.NamedTemporaryFile(suffix=".zip", delete=False) as file:
         path = Path(file.name)
     try:
