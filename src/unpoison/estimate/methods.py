@@ -138,6 +138,18 @@ def default_method(plan: Plan) -> str:
     return max(fitting, key=lambda name: methods[name].default_rank)
 
 
+def unfit_method(plan: Plan, received: str) -> InvalidParameter:
+    """The refusal of a method for a plan of another protocol, with the methods that fit.
+
+    >>> str(unfit_method(Plan.new(low=0, high=1, protocol="baseline"), "joint"))
+    'method must be baseline or a defence for a baseline plan; received joint'
+    """
+    fitting = [name for name in methods if methods[name].fits(plan)]
+    filters = [name for name in fitting if not methods[name].is_defence]
+    rule = f"must be {', '.join(filters)} or a defence for a {plan.protocol} plan"
+    return InvalidParameter("method", rule, received)
+
+
 def find_method(text: str) -> Method:
     """The method that a user's text means: a name or alias, a defence perhaps with parameters.
 
