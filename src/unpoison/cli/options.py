@@ -62,7 +62,7 @@ def option(
     *flags: str,
     default: bool | str = True,
     metavar: str | None = None,
-    parser: Callable[[str], float] | None = None,
+    parser: Callable[[str], float | str] | None = None,
 ) -> OptionInfo:
     """An option, by default with the flag of its variable; the help shows `default` as such.
 

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.joint_claims import JOINT, rows_where
+from unpoison.experiments.joint_claims import rows_where
 from unpoison.experiments.panel import Panel
 from unpoison.experiments.plan_designs import EQUAL, SHARES, DesignCell
+from unpoison.protocols.joint import JOINT
 
 EPSILONS, USERS = (0.5, 1.0, 2.0, 4.0), (10**4, 10**5, 10**6)
 QUICK_EPSILONS, QUICK_USERS = (1.0,), (10**4,)

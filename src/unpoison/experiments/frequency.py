@@ -11,7 +11,8 @@ from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.line_comparisons import better_rival
 from unpoison.experiments.panel import Lines, Panel
-from unpoison.experiments.paper_settings import GAMMA, SCHEMES
+from unpoison.experiments.paper_settings import GAMMA
+from unpoison.protocols import SCHEMES
 
 BUDGETS = (0.25, 0.5, 1.0, 2.0)
 ATTACKS = {

@@ -9,7 +9,6 @@ from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.joint_claims import (
-    JOINT,
     accuracy_claims,
     column,
     coverage_claim,
@@ -19,7 +18,9 @@ from unpoison.experiments.joint_claims import (
     schemes_claim,
 )
 from unpoison.experiments.panel import Panel
-from unpoison.experiments.paper_settings import DATASET_NAMES, SCHEMES
+from unpoison.experiments.paper_settings import DATASET_NAMES
+from unpoison.protocols import SCHEMES
+from unpoison.protocols.joint import JOINT
 
 USERS, QUICK_USERS = 1_000_000, 200_000
 BUDGETS = (0.5, 2.0)

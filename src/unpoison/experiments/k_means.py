@@ -11,7 +11,8 @@ from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.panel import UNGROUPED_SUFFIX, Lines, Panel
-from unpoison.experiments.paper_settings import GAMMA, SCHEMES, users_of
+from unpoison.experiments.paper_settings import GAMMA, users_of
+from unpoison.protocols import SCHEMES
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SUBSETS = (100, 1000, 10_000, 100_000, 1_000_000)

@@ -15,9 +15,9 @@ from unpoison.experiments.paper_settings import (
     GAMMA,
     POISON_RANGES,
     RIVALS,
-    SCHEMES,
     users_of,
 )
+from unpoison.protocols import SCHEMES
 
 GAMMAS = (0.05, 0.1, 0.2, 0.3, 0.4)
 """Shares of attackers in Fig. Robustness (a) and (b)."""

@@ -12,10 +12,10 @@ from unpoison.datasets import Sample
 from unpoison.estimate import Estimate
 from unpoison.estimate.methods import estimates
 from unpoison.experiments.cell import COLLECTION, Cell
-from unpoison.experiments.joint_claims import JOINT
 from unpoison.plan import Plan
 from unpoison.plan.budgets import half_first
 from unpoison.planner.candidates import shared_out
+from unpoison.protocols.joint import JOINT
 from unpoison.simulation import Population, simulate
 from unpoison.simulation.oracle_floor import oracle_floor
 from unpoison.simulation.trial import GROUPED, compare_with_truth

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.joint_claims import JOINT
 from unpoison.planner import Comparison, Draw, Prediction, Setting, Situation, candidates, compare
 from unpoison.planner.reference import hardest_attack
+from unpoison.protocols.joint import JOINT
 from unpoison.simulation.trial import GROUPED
 
 SEED = 20_160

@@ -10,8 +10,9 @@ import pyarrow as pa
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
-from unpoison.experiments.joint_claims import JOINT, mse_over_floor, rows_where
+from unpoison.experiments.joint_claims import mse_over_floor, rows_where
 from unpoison.experiments.panel import Panel
+from unpoison.protocols.joint import JOINT
 from unpoison.types import FloatArray
 
 USERS, QUICK_USERS = 200_000, 50_000

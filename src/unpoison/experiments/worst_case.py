@@ -9,8 +9,9 @@ from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
-from unpoison.experiments.joint_claims import JOINT, rows_where
+from unpoison.experiments.joint_claims import rows_where
 from unpoison.experiments.panel import Panel
+from unpoison.protocols.joint import JOINT
 
 USERS = 100_000
 DATASETS = ("beta-2-5", "ends")

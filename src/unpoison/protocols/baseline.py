@@ -105,6 +105,7 @@ class BaselineMethod(FilterMethod):
     name = BASELINE
     default_rank = 1
     option_names = SCHEME_OPTIONS
+    of_the_paper = True
 
     def describe(self) -> str:
         """A few words for help texts."""

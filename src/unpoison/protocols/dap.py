@@ -141,6 +141,7 @@ class Scheme(FilterMethod):
     aliases: tuple[str, ...] = ()
 
     option_names = SCHEME_OPTIONS
+    of_the_paper = True
 
     @property
     def family(self) -> str:
