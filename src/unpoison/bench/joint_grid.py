@@ -24,9 +24,12 @@ from unpoison.simulation.trial import squared_error
 USERS = 10**5
 """Few enough for noise to matter. Counts are drawn directly, so time does not depend on it."""
 ATTACKER_SHARE = 0.2
+"""Between the two shares of `reproduce joint`, 0.1 and 0.3."""
 GROUPS = 3
 """Budgets of a plan: ε, ε/2 and ε/4. Time grows with their number; one alone identifies nothing."""
 SMALL, LARGE = 1.0, 4.0
+"""The largest ε of a plan: with the one, noise is wider than the range of values; with the other it
+is narrow enough to show where they are."""
 ATTACKS = {
     SMALL: (
         "none",
@@ -43,6 +46,7 @@ ATTACKS = {
 SHARED_VALUE = 0.37
 """The value of all users in one collection: the middle of no input bucket."""
 CATEGORY_SHARES = {"a": 0.4, "b": 0.3, "c": 0.16, "d": 0.1, "e": 0.04}
+"""From a category of many users to a rare one, ten to one."""
 
 
 @dataclass(frozen=True, eq=False)
