@@ -20,6 +20,7 @@ from unpoison.cli.options import (
     flag_of,
     number_option,
     option,
+    refuse_same_file,
     refuse_together,
     whole_number_option,
 )
@@ -190,9 +191,7 @@ def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None
     check_output(reports, "--reports", REPORT_SUFFIXES)
     check_output(summary, "--summary")
     check_output(plot, "--plot", FORMATS)
-    paths = [path.resolve() for path in (reports, summary, plot) if path is not None]
-    if len(set(paths)) < len(paths):
-        raise InvalidParameter("outputs", "must be different files", paths[-1].name)
+    refuse_same_file(reports, summary, plot)
 
 
 def _reads_categories(plan: Path | None, mechanism: str | None) -> bool:
