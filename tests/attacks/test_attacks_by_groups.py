@@ -183,5 +183,5 @@ def test_attackers_choose_groups_only_where_users_are_in_one(
     attack: str, keys: dict[str, Any]
 ) -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=-1, high=1, **keys)
-    with pytest.raises(InvalidParameter, match="plan must be a dap plan without tiers here"):
+    with pytest.raises(InvalidParameter, match="plan must be a dap plan without tiers"):
         simulate(plan, VALUES, attack, 0.25, np.random.default_rng(1))

@@ -63,10 +63,9 @@ def test_every_registered_name_is_in_the_help(
 
 @pytest.mark.slow
 def test_every_placeholder_has_names_and_is_used(unpoison: Command) -> None:
-    texts = [
-        getattr(param, "help", "") for command in COMMANDS.values() for param in command.params
-    ]
-    used = {name for text in texts for name in PLACEHOLDER.findall(text or "")}
+    parameters = [param for command in COMMANDS.values() for param in command.params]
+    texts = [getattr(param, name, "") for param in parameters for name in ("help", "show_default")]
+    used = {name for text in texts for name in PLACEHOLDER.findall(str(text))}
     assert used == NAMES.keys()
     for command in COMMANDS:
         shown = unpoison.done(command, "--help").out

@@ -77,18 +77,6 @@ def test_a_campaign_goes_through_its_states(server: InProcessCollector) -> None:
     assert server.request("GET", campaign.path).code == "not-found"
 
 
-def test_a_closed_campaign_answers_what_it_counted_and_counts_nothing_more(
-    server: InProcessCollector,
-) -> None:
-    campaign = server.create_campaign()
-    counted, late = campaign.enrol_device(), campaign.enrol_device()
-    assert campaign.submit(counted.body()).status == 200
-    change(campaign, "close")
-    assert campaign.submit(counted.body()).status == 200
-    assert campaign.submit(late.body()).code == "campaign-not-open"
-    assert summary_of(campaign).total_users == 1
-
-
 def test_the_end_of_a_campaign_closes_it(server: InProcessCollector) -> None:
     campaign = server.create_campaign(closes_at=soon())
     assert campaign.enrol_device()

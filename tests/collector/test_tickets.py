@@ -26,6 +26,7 @@ from support.running_collectors import (
 )
 from unpoison.collector.campaigns.tickets import TicketSigner
 from unpoison.collector.service.signing_keys import KeyFile
+from unpoison.summary import Summary
 
 DAY = 86400
 TEXT_PARTS = ("campaign", "number", "group", "device", "expires_at", "signature")
@@ -234,6 +235,8 @@ def test_a_closed_campaign_knows_what_it_counted_and_takes_nothing_new(
         other = counted.body([8] * counted.reports)
         assert_refused(campaign.submit(other), 409, "ticket-used")
         assert_refused(campaign.submit(late.body()), 409, "campaign-not-open")
+    summary = Summary.from_bytes(server.operator.download(f"{campaign.path}/summary"))
+    assert summary.total_users == 1
 
 
 def moved(campaign: RunningCampaign, server: InProcessCollector) -> RunningCampaign:

@@ -16,7 +16,7 @@ from unpoison.mechanisms import make, mechanisms
 from unpoison.mechanisms.direct_counts import draw_windows
 from unpoison.simulation.ground_truth import GroundTruth
 from unpoison.simulation.honest_inputs import HonestInputs
-from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.oracle_floor import HonestUsers, cramer_rao, oracle_floor
 from unpoison.simulation.population import Population
 from unpoison.types import FloatArray
 
@@ -157,8 +157,9 @@ def test_numbers_are_weights_of_the_floor() -> None:
     values, numbers = np.array([-0.5, 0.1, 0.7]), np.array([3, 2, 1])
     users = np.array([3.0, 3.0])
     for bound in (oracle_floor, cramer_rao):
-        repeated = bound(plan, np.repeat(values, numbers), users)
-        assert bound(plan, values, users, numbers=numbers) == pytest.approx(repeated)
+        repeated = bound(HonestUsers(plan, np.repeat(values, numbers), users))
+        weighted = bound(HonestUsers(plan, values, users, numbers=numbers))
+        assert weighted == pytest.approx(repeated)
 
 
 def test_attackers_of_categories_are_named() -> None:

@@ -27,7 +27,7 @@ from unpoison.protocols import (
     estimate_dap,
 )
 from unpoison.protocols.unfiltered import unfiltered_answer
-from unpoison.simulation.oracle_floor import cramer_rao
+from unpoison.simulation.oracle_floor import HonestUsers, cramer_rao
 from unpoison.types import FloatArray
 
 
@@ -777,7 +777,7 @@ def test_the_cramer_rao_bound_is_the_covariance_of_maximum_likelihood(
     multinomial = (np.diag(shares) - np.outer(shares, shares)) / users
     covariance = inverse @ multinomial @ inverse.T
     own = (np.diag(honest) - np.outer(honest, honest)) / users
-    bound = cramer_rao(plan, inputs, np.array([float(users)]))
+    bound = cramer_rao(HonestUsers(plan, inputs, np.array([float(users)])))
     assert bound == pytest.approx(np.trace(covariance - own) / 5, rel=1e-9)
     assert bound > 0
 
@@ -804,7 +804,7 @@ def test_the_cramer_rao_bound_of_several_groups_is_that_of_dense_algebra(
     inputs = np.repeat(np.arange(5.0), (1000 * honest).round().astype(int))
     own = float((honest * (1 - honest)).sum()) / 5 / 6000
     expected = dense_bound(plan, honest, users) - own
-    assert cramer_rao(plan, inputs, users) == pytest.approx(expected, rel=1e-9)
+    assert cramer_rao(HonestUsers(plan, inputs, users)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_cramer_rao_bound_is_not_above_what_a_linear_estimator_has() -> None:
@@ -819,7 +819,7 @@ def test_the_cramer_rao_bound_is_not_above_what_a_linear_estimator_has() -> None
         variances.append((shares * (1 - shares)).sum() / gain**2 / (1000 * part.reports))
     linear = 1 / sum(1 / variance for variance in variances) / 5
     own = float((HONEST * (1 - HONEST)).sum()) / 5 / 3000
-    bound = cramer_rao(plan, inputs, users)
+    bound = cramer_rao(HonestUsers(plan, inputs, users))
     assert 0.9 * (linear - own) < bound <= linear - own
 
 
@@ -831,7 +831,7 @@ def test_the_bound_is_reached_by_decoding_one_group() -> None:
     for _ in range(300):
         counts = group_counts(plan, 0, values, np.eye(5)[0], 0, rng)
         errors.append(np.mean((decoded(plan, 0, counts / 2000) - HONEST) ** 2))
-    bound = cramer_rao(plan, np.repeat(np.arange(5.0), values), np.array([2000.0]))
+    bound = cramer_rao(HonestUsers(plan, np.repeat(np.arange(5.0), values), np.array([2000.0])))
     assert np.mean(errors) == pytest.approx(bound, rel=0.2)
 
 
@@ -839,11 +839,11 @@ def test_the_bound_is_reached_by_decoding_one_group() -> None:
 def test_the_bound_is_quick_and_finite_for_any_number_of_categories(cells: int) -> None:
     plan = plan_of(names=tuple(map(str, range(cells))))
     inputs = (np.arange(10_000) % cells).astype(np.float64)
-    assert 0 < cramer_rao(plan, inputs, np.full(3, 3000.0)) < math.inf
+    assert 0 < cramer_rao(HonestUsers(plan, inputs, np.full(3, 3000.0))) < math.inf
 
 
 def test_the_bound_is_zero_where_all_are_in_one_category() -> None:
-    assert cramer_rao(plan_of(), np.zeros(100), np.full(3, 30.0)) == 0
+    assert cramer_rao(HonestUsers(plan_of(), np.zeros(100), np.full(3, 30.0))) == 0
 
 
 # What is asked

@@ -354,7 +354,9 @@ def test_the_schemes_of_dap_are_refused_for_a_baseline_plan(method: str) -> None
 
 
 def test_the_baseline_is_refused_for_a_dap_plan() -> None:
-    with pytest.raises(InvalidParameter, match="method must be emf, emf-star or cemf-star"):
+    with pytest.raises(
+        InvalidParameter, match="method must be joint, emf, emf-star, cemf-star or a defence"
+    ):
         estimate(collection().summary, method="baseline")
 
 

@@ -14,7 +14,7 @@ from unpoison import Plan
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import make
 from unpoison.protocols import combined_variance, group_weights, minimal_variance
-from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.oracle_floor import HonestUsers, cramer_rao, oracle_floor
 from unpoison.simulation.theory import (
     evasion_cost,
     reduce_to_biased,
@@ -226,7 +226,9 @@ def test_the_floor_is_the_error_of_the_oracle(
     inputs = plan.normalise(np.random.default_rng(3).choice([5.0, 6.0, 9.0], 60))
     trials = 20_000
     squares = oracle_errors(plan, inputs, trials, seed=4) ** 2
-    floor = oracle_floor(plan, inputs, np.full(len(plan.groups), 60 / len(plan.groups)))
+    floor = oracle_floor(
+        HonestUsers(plan, inputs, np.full(len(plan.groups), 60 / len(plan.groups)))
+    )
     standard_error = squares.std() / math.sqrt(trials)
     finite_population = floor * (60 / 59 - 1)
     assert abs(squares.mean() - floor) < 5 * standard_error + finite_population
@@ -237,7 +239,9 @@ def test_random_grouping_is_a_visible_part_of_the_floor() -> None:
     honest = np.full(3, 20.0)
     spread = np.random.default_rng(3).choice([-1.0, 1.0], 60)
     equal = np.ones(60)
-    assert oracle_floor(plan, spread, honest) > 1.2 * oracle_floor(plan, equal, honest)
+    assert oracle_floor(HonestUsers(plan, spread, honest)) > 1.2 * oracle_floor(
+        HonestUsers(plan, equal, honest)
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -248,7 +252,7 @@ def test_the_floor_of_one_group_is_the_variance_over_the_reports(
     plan = Plan.new(epsilon=epsilon, min_epsilon=epsilon, low=-1, high=1)
     values = np.array([value, -value])
     variance = plan.group_mechanisms[0].variance(values).mean()
-    floor = oracle_floor(plan, values, np.array([float(honest)]))
+    floor = oracle_floor(HonestUsers(plan, values, np.array([float(honest)])))
     assert floor == pytest.approx(variance / honest, rel=1e-9)
 
 
@@ -257,14 +261,18 @@ def test_the_floor_is_in_natural_units() -> None:
     values = np.linspace(-1, 1, 50)
     narrow = Plan.new(epsilon=1.0, min_epsilon=0.25, low=-1, high=1)
     wide = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=2000)
-    ratio = oracle_floor(wide, values, honest) / oracle_floor(narrow, values, honest)
+    ratio = oracle_floor(HonestUsers(wide, values, honest)) / oracle_floor(
+        HonestUsers(narrow, values, honest)
+    )
     assert ratio == pytest.approx(1000**2)
 
 
 def test_more_honest_users_lower_the_floor_in_proportion() -> None:
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=-1, high=1)
     values = np.linspace(-1, 1, 50)
-    few, many = (oracle_floor(plan, values, np.full(3, size)) for size in (100.0, 1000.0))
+    few, many = (
+        oracle_floor(HonestUsers(plan, values, np.full(3, size))) for size in (100.0, 1000.0)
+    )
     assert few / many == pytest.approx(10)
 
 
@@ -272,7 +280,7 @@ def test_the_floor_of_the_baseline_uses_both_reports_of_a_user() -> None:
     plan = Plan.new(protocol="baseline", epsilon=2.0, min_epsilon=0.5, low=-1, high=1)
     values = np.linspace(-1, 1, 50)
     variances = [part.variance(values).mean() for part in plan.group_mechanisms]
-    floor = oracle_floor(plan, values, np.full(2, 100.0))
+    floor = oracle_floor(HonestUsers(plan, values, np.full(2, 100.0)))
     assert floor == pytest.approx(1 / sum(100 / variance for variance in variances))
 
 
@@ -285,7 +293,7 @@ def test_the_floor_of_tiers_is_that_of_each_tiers_own_inputs() -> None:
     main, other = plan.group_mechanisms
     expected = 0.36 * main.variance(inputs[:600]).mean() / 600
     expected += 0.16 * other.variance(inputs[600:]).mean() / 400
-    floor = oracle_floor(plan, inputs, np.array([600.0, 400.0]), tiers)
+    floor = oracle_floor(HonestUsers(plan, inputs, np.array([600.0, 400.0]), tiers))
     assert floor == pytest.approx(expected, rel=1e-12)
 
 
@@ -298,9 +306,9 @@ def test_the_cramer_rao_bound_is_below_the_floor_of_linear_estimators(
     plan = Plan.new(mechanism, epsilon, 0.125, low=0, high=1)
     inputs = plan.normalise(np.random.default_rng(1).beta(2, 5, 20_000))
     users = np.full(len(plan.groups), 3_000.0)
-    bound = cramer_rao(plan, inputs, users)
-    assert 0 < bound < oracle_floor(plan, inputs, users)
-    assert cramer_rao(plan, inputs, 4 * users) == pytest.approx(bound / 4, rel=1e-6)
+    bound = cramer_rao(HonestUsers(plan, inputs, users))
+    assert 0 < bound < oracle_floor(HonestUsers(plan, inputs, users))
+    assert cramer_rao(HonestUsers(plan, inputs, 4 * users)) == pytest.approx(bound / 4, rel=1e-6)
 
 
 def test_the_cramer_rao_bound_of_two_possible_values_is_that_of_a_coin() -> None:
@@ -315,7 +323,9 @@ def test_the_cramer_rao_bound_of_two_possible_values_is_that_of_a_coin() -> None
     mixture = matrix @ np.array([1 - share, share])
     population = 1 / (users * np.sum(slope**2 / mixture))
     expected = population - np.var(inputs) / users
-    assert cramer_rao(plan, inputs, np.array([users])) == pytest.approx(expected, rel=0.01)
+    assert cramer_rao(HonestUsers(plan, inputs, np.array([users]))) == pytest.approx(
+        expected, rel=0.01
+    )
 
 
 def test_a_large_attack_is_reduced_in_no_time() -> None:

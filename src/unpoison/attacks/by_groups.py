@@ -16,7 +16,6 @@ from unpoison.attacks.uniform import Uniform
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import Mechanism
 from unpoison.plan import Plan
-from unpoison.plan.plan import DAP
 from unpoison.types import FloatArray, IntArray
 
 OUTER_QUARTER = Uniform()
@@ -98,9 +97,7 @@ class PlacedAttack(AttackByGroups):
     def check_plan(self, plan: Plan) -> None:
         """Refuse also a plan in which users are in several groups, or have budgets of their own."""
         super().check_plan(plan)
-        if plan.protocol != DAP or plan.tiers:
-            received = "tiers" if plan.tiers else plan.protocol
-            raise InvalidParameter("plan", "must be a dap plan without tiers here", received)
+        plan.require_one_group_and_budget()
         self.placement(plan)
 
 

@@ -10,9 +10,11 @@ from unpoison.simulation.population import Population
 from unpoison.summary import Summary
 
 BYZANTINE_FRACTION = 0.25
+"""The paper's share of attackers."""
 INPUT_BUCKETS = 256
 """Distinct values of the users: drawing takes time for each, and benchmarks need few."""
 ATTACK = "uniform:3C/4,C"
+"""The first of the paper's four ranges of poison."""
 
 
 def draw_beta_summary(plan: Plan, users: int, rng: np.random.Generator) -> Summary:

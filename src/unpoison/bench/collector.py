@@ -25,7 +25,9 @@ from unpoison.plan import Plan
 RATE = 1000.0
 """Submissions a second, sent one by one."""
 SECONDS = 30
+"""How long that goes on: the slowest per cent are then 300 submissions."""
 BATCHED_DEVICES = 40_000
+"""Devices that report through gateways: ten batches a gateway."""
 BATCH_SIZE = 1000
 """Submissions in a batch, as a gateway of a thousand devices sends them."""
 GATEWAYS = 4

@@ -11,6 +11,7 @@ from unpoison.protocols import estimate_dap
 from unpoison.simulation import simulate
 
 USERS = 10**6
+"""As many as the paper's synthetic datasets have."""
 SCHEMES = ("emf", "emf-star")
 SAME = 1e-9
 """The largest difference that rounding may make."""

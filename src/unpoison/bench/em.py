@@ -21,6 +21,8 @@ CASES = (
     (0.0625, 10**8, 100, 5.0),
     (2.0, 10**8, 20, 5.0),
 )
+"""The first and the last of six groups of 10^6 users, as in the paper; and groups of 10^8 reports,
+whose dense matrix is large. These make fewer iterations, since the dense ones take long."""
 
 
 @benchmarks.register("em")

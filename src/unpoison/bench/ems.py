@@ -12,9 +12,13 @@ from unpoison.filters.em import GroupCounts
 from unpoison.mechanisms import make
 
 EPSILON = 1.0
+"""The middle one of the paper's budgets."""
 REPORTS = 10**6
+"""As many as the paper's synthetic datasets have users."""
 BUCKETS = 1024
+"""About √N of them, by the paper's rule."""
 ITERATIONS = 100
+"""Iterations of either side: the ratio of their times does not depend on the number."""
 AT_LEAST = 10
 """The speed-up over a loop over buckets that is aimed at."""
 SAME = 1e-9

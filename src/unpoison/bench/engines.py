@@ -26,9 +26,11 @@ from unpoison.summary import Summary
 from unpoison.summary.manifest import digest
 
 ROWS = 10**8
+"""Enough for seconds of counting, beside which starting threads and workers takes no time."""
 ROWS_AT_ONCE = 2**20
 """Rows of a row group of the file, as `perturb` writes it."""
 ROUNDS = 3
+"""Rounds of which the best time counts: other programs can only slow a round down."""
 MOST_MEMORY = 600
 """MiB that counting may take, however many rows there are."""
 PLAN = Plan.new(epsilon=1.0, min_epsilon=0.0625, low=0, high=1)

@@ -14,6 +14,7 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 USERS = 10**6
+"""As many as the paper's synthetic datasets have."""
 ATTACKS = {
     "none": "nobody attacks",
     "evasion:0.3": "poison alike in all groups",

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 from unpoison.bench.joint_grid import Measured, Outcome, grid
 from unpoison.bench.result import Row, benchmarks
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
 from unpoison.filters.joint import constants
 from unpoison.filters.joint.constants import Below, Origin
 
@@ -84,7 +85,7 @@ class Effect:
         "worst mse/floor",
         "intervals that cover",
         "interval width",
-        "p < 0.05, nobody",
+        f"p < {NOBODY_ATTACKS_LEVEL:g}, nobody",
         "in doubt",
         "seconds",
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.estimate import Estimate
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
 from unpoison.filters.joint import constants
 from unpoison.plan import Plan
 from unpoison.protocols import estimate_joint
@@ -23,9 +24,12 @@ from unpoison.simulation.trial import squared_error
 USERS = 10**5
 """Few enough for noise to matter. Counts are drawn directly, so time does not depend on it."""
 ATTACKER_SHARE = 0.2
+"""Between the two shares of `reproduce joint`, 0.1 and 0.3."""
 GROUPS = 3
 """Budgets of a plan: ε, ε/2 and ε/4. Time grows with their number; one alone identifies nothing."""
 SMALL, LARGE = 1.0, 4.0
+"""The largest ε of a plan: with the one, noise is wider than the range of values; with the other it
+is narrow enough to show where they are."""
 ATTACKS = {
     SMALL: (
         "none",
@@ -42,8 +46,7 @@ ATTACKS = {
 SHARED_VALUE = 0.37
 """The value of all users in one collection: the middle of no input bucket."""
 CATEGORY_SHARES = {"a": 0.4, "b": 0.3, "c": 0.16, "d": 0.1, "e": 0.04}
-SUSPICIOUS = 0.05
-"""The p-value under which "nobody attacks" counts as rejected."""
+"""From a category of many users to a rare one, ten to one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,9 @@ class Outcome:
             if case.estimate.interval is not None
         ]
         honest = [case.estimate for case in measured if case.run.byzantine_fraction == 0]
-        alarms = [estimate.fit["nobody_attacks_p_value"] < SUSPICIOUS for estimate in honest]
+        alarms = [
+            estimate.fit["nobody_attacks_p_value"] < NOBODY_ATTACKS_LEVEL for estimate in honest
+        ]
         return cls(
             median_error=float(np.median(errors)),
             worst_error=max(errors),

@@ -15,8 +15,11 @@ from unpoison.mechanisms import RandomizedResponse
 from unpoison.types import FloatArray, IntArray
 
 USERS = 10**6
+"""Enough for the fixed costs of a call not to count."""
 CATEGORIES = 32
+"""As many as a list of age groups or of regions has."""
 EPSILON = 1.0
+"""The middle one of the paper's budgets; the time hardly depends on it."""
 USERS_AT_ONCE = 2**15
 """Users whose arrays stay in the processor's cache together."""
 AT_LEAST = 50
@@ -88,7 +91,11 @@ class CategoryUsers:
 
 
 def compare(
-    users: CategoryUsers, name: str, rival: Rival, rng: np.random.Generator, rounds: int = 5
+    users: CategoryUsers,
+    name: str,
+    rival: Rival,
+    rng: np.random.Generator,
+    rounds: int = 5,  # as in `race`
 ) -> list[Result]:
     """Time and estimates of both; what a rival compiles, it compiles before it is timed."""
     items = users.categories.tolist()

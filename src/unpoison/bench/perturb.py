@@ -18,7 +18,9 @@ from unpoison.mechanisms import make
 from unpoison.types import FloatArray
 
 VALUES = 10**7
+"""80 MB an array: more than any processor's cache, so that whole arrays go through the memory."""
 EPSILON = 1.0
+"""The middle one of the paper's budgets; the time hardly depends on it."""
 
 
 @benchmarks.register("perturb")

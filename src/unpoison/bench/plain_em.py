@@ -46,7 +46,7 @@ def expectation_maximisation(
     poison: FloatArray,
     m_step: MStep,
     tolerance: float,
-    max_iterations: int = 100_000,
+    max_iterations: int = 100_000,  # the default of `FilterOptions`
 ) -> Fit:
     """EM with `M @ x` and `Mᵀ @ w` until |l^t − l^{t+1}| < τ."""
     mixture = matrix @ honest + poison

@@ -10,6 +10,7 @@ from unpoison.plan import Plan
 from unpoison.protocols import estimate_dap
 
 USERS = (10**4, 10**5, 10**6, 10**7, 10**8)
+"""Ten times as many on each line, from the smallest collections worth estimating to large ones."""
 
 
 @benchmarks.register("scaling")

@@ -29,7 +29,7 @@ from unpoison.cli.summarise import merge, summarise
 from unpoison.errors import ConvergenceWarning, UnpoisonError
 
 if TYPE_CHECKING:
-    from typer._click import Command
+    from unpoison.cli.click_types import Command
 
 BAD_INPUT = 2
 """The exit code that shells and argparse use for wrong usage."""

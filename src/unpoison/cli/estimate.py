@@ -38,7 +38,7 @@ def estimate(
         option(
             "{other_methods}; the paper's {paper_methods}; or a rival: {defences}, with "
             "parameters as in trimming:side=left,share=0.25.",
-            default="joint; baseline for a baseline plan",
+            default="{default_methods}",
         ),
     ] = None,
     statistic: StatisticName = None,

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
-    from typer._click.core import Parameter
-
     from unpoison.attacks import Attack
+    from unpoison.cli.click_types import Context, HelpFormatter, Parameter
     from unpoison.simulation.faults import Fault
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class CommandWithNames(TyperCommand):
-    """A command whose parameters' help texts may have placeholders of `NAMES`."""
+    """A command whose parameters' help texts and defaults may have placeholders of `NAMES`."""
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help, with names in the place of placeholders."""
@@ -47,9 +45,10 @@ def fill_names(text: str) -> str:
 
 def _with_names(parameter: Parameter) -> Parameter:
     named = copy(parameter)
-    text = getattr(parameter, "help", None)
-    if text:
-        named.help = fill_names(text)  # type: ignore[attr-defined]
+    for attribute in ("help", "show_default"):
+        text = getattr(parameter, attribute, None)
+        if isinstance(text, str):
+            setattr(named, attribute, fill_names(text))
     return named
 
 
@@ -129,12 +128,19 @@ def _mechanisms(for_devices: bool) -> str:
 def _methods(of_the_paper: bool) -> str:
     """Methods that are no defences: those of the paper, or all others."""
     from unpoison.estimate.methods import method_names, methods
-    from unpoison.plan.plan import BASELINE
-    from unpoison.protocols import SCHEMES
 
-    paper = {*SCHEMES, BASELINE}
     filters = [name for name in method_names() if not methods[name].is_defence]
-    return ", ".join(name for name in filters if (name in paper) == of_the_paper)
+    return ", ".join(name for name in filters if methods[name].of_the_paper == of_the_paper)
+
+
+def _default_methods() -> str:
+    """The default method of each protocol."""
+    from unpoison.estimate.methods import default_method
+    from unpoison.plan import Plan
+    from unpoison.plan.budgets import BASELINE
+
+    usual, baseline = Plan.new(low=0, high=1), Plan.new(low=0, high=1, protocol=BASELINE)
+    return f"{default_method(usual)}; {default_method(baseline)} for a baseline plan"
 
 
 def _defences() -> str:
@@ -154,6 +160,7 @@ NAMES: dict[str, Callable[[], str]] = {
     "attacks_on_numbers": lambda: _attacks(categorical=False),
     "benchmarks": _benchmarks,
     "datasets": _datasets,
+    "default_methods": _default_methods,
     "defences": _defences,
     "device_mechanisms": lambda: _mechanisms(for_devices=True),
     "engines": _engines,

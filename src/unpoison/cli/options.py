@@ -62,7 +62,7 @@ def option(
     *flags: str,
     default: bool | str = True,
     metavar: str | None = None,
-    parser: Callable[[str], float] | None = None,
+    parser: Callable[[str], float | str] | None = None,
 ) -> OptionInfo:
     """An option, by default with the flag of its variable; the help shows `default` as such.
 
@@ -135,6 +135,19 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
     for name, value in others.items():
         if value is not None:
             raise InvalidParameter(flag, f"cannot go with {flag_of(name)}", "both")
+
+
+def refuse_same_file(*outputs: Path | None) -> None:
+    """Refuse outputs of one command that are one file; None is an option that was not given.
+
+    >>> refuse_same_file(Path("plan.json"), None, Path("./plan.json"))
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: outputs must be different files; received plan.json
+    """
+    paths = [path.resolve() for path in outputs if path is not None]
+    if len(set(paths)) < len(paths):
+        raise InvalidParameter("outputs", "must be different files", paths[-1].name)
 
 
 PlanFile = Annotated[Path, option("Plan file (see `unpoison plan`).", "--plan", "-p")]

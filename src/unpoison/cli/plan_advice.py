@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from unpoison.errors import InvalidParameter
+from unpoison.cli.options import refuse_same_file
 from unpoison.output.progress import progress
 from unpoison.output.tables import print_table
 from unpoison.plan import Plan
@@ -53,8 +53,7 @@ def check_outputs(output: Path | None, plot: Path | None) -> None:
     from unpoison.system.paths import check_output
 
     check_output(plot, "--plot", FORMATS)
-    if plot is not None and output is not None and plot.resolve() == output.resolve():
-        raise InvalidParameter("outputs", "must be different files", plot.name)
+    refuse_same_file(output, plot)
 
 
 def print_comparison(comparison: Comparison) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unpoison.cli.options import number_option, option, parse_number
 
@@ -23,7 +23,14 @@ PAPER = "paper"
 """The name of the paper's ε0 in `plan.form`, which is not imported for a quick --help."""
 
 
-def parse_min_epsilon(text: str) -> Any:
+if TYPE_CHECKING:
+    MinEpsilonValue = float | str | None
+else:
+    # Typer knows no union of types; the parser alone says what the option takes.
+    MinEpsilonValue = Any
+
+
+def parse_min_epsilon(text: str) -> float | str:
     """A number or a fraction; or the name of the paper's setting, which the plan understands.
 
     >>> parse_min_epsilon("1/4"), parse_min_epsilon("paper")
@@ -33,8 +40,7 @@ def parse_min_epsilon(text: str) -> Any:
 
 
 MinEpsilon = Annotated[
-    # Typer knows no union of types: the parser gives a number or a name.
-    Any,
+    MinEpsilonValue,
     option(
         "Smallest group budget, ε0 (baseline: ε_α), with equal groups; paper is 1/16.",
         default="epsilon/8, and half of all users in the first group",

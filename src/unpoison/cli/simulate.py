@@ -20,6 +20,7 @@ from unpoison.cli.options import (
     flag_of,
     number_option,
     option,
+    refuse_same_file,
     refuse_together,
     whole_number_option,
 )
@@ -35,8 +36,6 @@ DEFAULT_USERS = 100_000
 """Enough for the paper's effects to be seen, few enough for a run of seconds."""
 DEFAULT_BYZANTINE_FRACTION = 0.25
 """The default of `simulation.simulate`, which is not imported for the sake of a quick --help."""
-DEFAULT_METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "baseline", "joint")
-"""The rivals that cost nothing, then the filters; those that do not fit a plan are left out."""
 DEFAULT_CATEGORY_ATTACK = "maximal-gain"
 
 
@@ -176,9 +175,9 @@ def simulate(
 
 def _refuse_unused_options(options: dict[str, Any], names: list[str]) -> None:
     """Refuse options of the paper's schemes where none of them is run."""
-    from unpoison.protocols import SCHEMES
+    from unpoison.estimate.methods import methods
 
-    if options and not {*SCHEMES, "baseline"} & {*names}:
+    if options and not any(name in methods and methods[name].of_the_paper for name in names):
         flag = flag_of(next(iter(options)))
         raise InvalidParameter(flag, "goes with the paper's schemes", ", ".join(names))
 
@@ -192,9 +191,7 @@ def _check_outputs(reports: Path | None, summary: Path | None, plot: Path | None
     check_output(reports, "--reports", REPORT_SUFFIXES)
     check_output(summary, "--summary")
     check_output(plot, "--plot", FORMATS)
-    paths = [path.resolve() for path in (reports, summary, plot) if path is not None]
-    if len(set(paths)) < len(paths):
-        raise InvalidParameter("outputs", "must be different files", paths[-1].name)
+    refuse_same_file(reports, summary, plot)
 
 
 def _reads_categories(plan: Path | None, mechanism: str | None) -> bool:
@@ -247,12 +244,26 @@ def _all_fitting_methods(plan: Plan, statistic: str | None) -> list[str]:
     return [ORACLE, *(name for name in method_names() if methods[name].fits(plan, statistic))]
 
 
+def _default_methods(plan: Plan) -> list[str]:
+    """The rivals that take no time, then the filters, of those that fit the plan."""
+    from unpoison.estimate.methods import method_names, methods
+
+    rivals = [name for name in method_names() if methods[name].is_defence]
+    # The recommended one is first in the registry, and last in a comparison: next to the floor.
+    recommended, *filters = [name for name in method_names() if not methods[name].is_defence]
+    return [
+        name
+        for name in (*rivals, *filters, recommended)
+        if methods[name].runs_by_default and methods[name].fits(plan)
+    ]
+
+
 def _methods(text: str | None, plan: Plan) -> list[str]:
     """The methods of `--methods`, or the default ones that fit the plan."""
-    from unpoison.estimate.methods import find_method, methods
+    from unpoison.estimate.methods import find_method
 
     if text is None:
-        return [name for name in DEFAULT_METHODS if methods[name].fits(plan)]
+        return _default_methods(plan)
     names = [find_method(name.strip()).name for name in text.split(",") if name.strip()]
     if not names:
         raise InvalidParameter("--methods", "must name at least one method", repr(text))

@@ -47,6 +47,8 @@ class Defence(ABC):
 
     categorical: ClassVar[bool] = False
     """Whether the defence gives frequencies of categories too."""
+    runs_by_default: ClassVar[bool] = False
+    """Whether `unpoison simulate` runs it where no methods are named: only if it takes no time."""
     needs: ClassVar[str | None] = None
     """The module of an optional dependency that the defence imports, if any."""
 
@@ -176,6 +178,11 @@ class DefenceMethod(Method):
     def defence(self) -> Defence:
         """The defence with its parameters."""
         return self.kind(**self.parameters)
+
+    @property
+    def runs_by_default(self) -> bool:
+        """Whether `unpoison simulate` runs it where no methods are named, as the defence says."""
+        return self.kind.runs_by_default
 
     def describe(self) -> str:
         """The defence's own sentence."""

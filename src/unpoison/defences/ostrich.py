@@ -24,6 +24,7 @@ class Ostrich(SelectingDefence):
     """
 
     categorical = True
+    runs_by_default = True
 
     def kept_counts(self, summary: Summary) -> FloatArray:
         """The counts of all reports."""

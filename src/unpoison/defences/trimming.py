@@ -29,6 +29,7 @@ class Trimming(SelectingDefence):
     side: str = "right"
     share: float = 0.5
     """The share of reports that is dropped: the paper's."""
+    runs_by_default = True
 
     def __post_init__(self) -> None:
         check_name("side", self.side, SIDES)

@@ -16,8 +16,11 @@ from unpoison.output.tables import print_table
 from unpoison.plan import Plan
 
 DEVICES = 20_000
+"""Few enough for the whole demonstration to take a minute and a half on two cores."""
 BYZANTINE_FRACTION = 0.25
+"""The paper's share of attackers."""
 ATTACK = "uniform:3C/4,C"
+"""The first of the paper's four ranges of poison."""
 FOLDER = Path("demo")
 DATABASE = "collector.db"
 

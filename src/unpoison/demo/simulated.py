@@ -18,10 +18,15 @@ from unpoison.plan import Plan
 from unpoison.simulation import run_trials, score
 
 USERS = 1_000_000
+"""About as many as the paper's Taxi dataset has."""
 EPSILON = 1.0
+"""The middle one of the paper's budgets."""
 BYZANTINE_FRACTION = 0.25
+"""The paper's share of attackers."""
 TRIALS = 3
+"""Collections that errors are averaged over: the fewest that show whether an error is luck."""
 ATTACK = "uniform:3C/4,C"
+"""The first of the paper's four ranges of poison."""
 METHODS = ("ostrich", "trimming", "emf", "emf-star", "cemf-star", "joint")
 PICTURE = Path("demo") / "fit.png"
 EXPLANATION = """

@@ -49,6 +49,8 @@ class Method(ABC):
     """Whether it is a rival defence, which also gets its best case: an ungrouped collection."""
     fits_histograms: bool = True
     """Whether its Estimate has the fitted histograms that a plot shows."""
+    of_the_paper: bool = False
+    """Whether it is one of the paper's own methods."""
     default_rank: int = 0
     """The method with the largest rank among those that fit a plan is the plan's default."""
 
@@ -58,6 +60,11 @@ class Method(ABC):
     def family(self) -> str:
         """Methods of the same family are run together; by default each is a family of its own."""
         return self.name
+
+    @property
+    def runs_by_default(self) -> bool:
+        """Whether `unpoison simulate` runs it where no methods are named."""
+        return True
 
     @abstractmethod
     def describe(self) -> str:
@@ -136,6 +143,18 @@ def default_method(plan: Plan) -> str:
     """
     fitting = [name for name in methods if methods[name].fits(plan)]
     return max(fitting, key=lambda name: methods[name].default_rank)
+
+
+def unfit_method(plan: Plan, received: str) -> InvalidParameter:
+    """The refusal of a method for a plan of another protocol, with the methods that fit.
+
+    >>> str(unfit_method(Plan.new(low=0, high=1, protocol="baseline"), "joint"))
+    'method must be baseline or a defence for a baseline plan; received joint'
+    """
+    fitting = [name for name in methods if methods[name].fits(plan)]
+    filters = [name for name in fitting if not methods[name].is_defence]
+    rule = f"must be {', '.join(filters)} or a defence for a {plan.protocol} plan"
+    return InvalidParameter("method", rule, received)
 
 
 def find_method(text: str) -> Method:

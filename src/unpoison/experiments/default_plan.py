@@ -11,12 +11,16 @@ import pyarrow.compute as pc
 from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.joint_claims import JOINT, rows_where
+from unpoison.experiments.joint_cells import joint_cell
+from unpoison.experiments.joint_claims import rows_where
 from unpoison.experiments.panel import Panel
 from unpoison.experiments.plan_designs import EQUAL, SHARES, DesignCell
 
 EPSILONS, USERS = (0.5, 1.0, 2.0, 4.0), (10**4, 10**5, 10**6)
+"""The budgets and sizes that a default must serve: from strong privacy to weak, few users to
+many."""
 QUICK_EPSILONS, QUICK_USERS = (1.0,), (10**4,)
+"""One setting, for a quick run."""
 GAMMA = 0.2
 """Attackers, where there are any."""
 ASSUMED = 0.1
@@ -53,18 +57,16 @@ class DefaultPlanFigure(Experiment):
     def cells(self, quick: bool) -> list[Cell]:
         """A cell for every design, budget, number of users and attack."""
         return [
-            DesignCell(
+            joint_cell(
+                DesignCell,
                 dataset="beta-2-5",
                 users=users,
-                mechanism="piecewise",
                 epsilon=epsilon,
                 **design,
                 attack=attack,
                 gamma=0.0 if attack == "none" else GAMMA,
-                methods=(JOINT,),
                 trials=1 if quick else 2,
                 options=FilterOptions(attackers_at_most=ASSUMED),
-                fast=True,
             )
             for epsilon in (QUICK_EPSILONS if quick else EPSILONS)
             for users in (QUICK_USERS if quick else USERS)

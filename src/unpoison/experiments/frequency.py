@@ -11,17 +11,21 @@ from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.line_comparisons import better_rival
 from unpoison.experiments.panel import Lines, Panel
-from unpoison.experiments.paper_settings import GAMMA, SCHEMES
+from unpoison.experiments.paper_settings import GAMMA
+from unpoison.protocols import SCHEMES
 
 BUDGETS = (0.25, 0.5, 1.0, 2.0)
+"""ε of Fig. COVID."""
 ATTACKS = {
     "targets:45-54 years": "group 10",
     "targets:45-54 years,50-64 years,55-64 years": "groups 10, 11, 12",
 }
 METHODS = ("ostrich", *SCHEMES)
 OWN_RECORDS, RESAMPLED = 51_678, 1_000_000
+"""The records of the published table, and as many users as the paper's synthetic datasets have."""
 MEASURE_NAMES = {"squared_error": "error", "gamma_error": "γ̂", "located": "found"}
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.25)
+"""From the paper's share of attackers down to one at which they are no longer located."""
 
 
 class Frequencies(Experiment):

@@ -8,8 +8,8 @@ import pyarrow as pa
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
+from unpoison.experiments.joint_cells import joint_cell
 from unpoison.experiments.joint_claims import (
-    JOINT,
     accuracy_claims,
     column,
     coverage_claim,
@@ -19,11 +19,17 @@ from unpoison.experiments.joint_claims import (
     schemes_claim,
 )
 from unpoison.experiments.panel import Panel
-from unpoison.experiments.paper_settings import DATASET_NAMES, SCHEMES
+from unpoison.experiments.paper_settings import DATASET_NAMES
+from unpoison.protocols import SCHEMES
+from unpoison.protocols.joint import JOINT
 
 USERS, QUICK_USERS = 1_000_000, 200_000
+"""As many as the paper's synthetic datasets have; a fifth of them for a quick run."""
 BUDGETS = (0.5, 2.0)
+"""A small and the largest of the paper's budgets: the grid has 13 attacks and 4 datasets
+already."""
 GAMMAS = (0.1, 0.3)
+"""A share of attackers below the paper's, and one above it."""
 ATTACKS = {
     "uniform:3C/4,C": "[3C/4, C]",
     "uniform:C/2,C": "[C/2, C]",
@@ -53,17 +59,16 @@ def _cell(
     trials: int,
     quick: bool,
 ) -> Cell:
-    """A million users, whose counts are drawn directly."""
-    return Cell(
+    """A cell of a million users."""
+    return joint_cell(
+        Cell,
         dataset=dataset,
         users=QUICK_USERS if quick else USERS,
-        mechanism="piecewise",
         epsilon=epsilon,
         attack=attack,
         gamma=gamma,
         methods=methods,
         trials=trials,
-        fast=True,
     )
 
 

@@ -9,10 +9,22 @@ import pyarrow as pa
 
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.panel import Panel
-from unpoison.experiments.paper_settings import SCHEMES
+from unpoison.protocols import SCHEMES
+from unpoison.protocols.joint import JOINT
 from unpoison.types import FloatArray
 
-JOINT = "joint"
+__all__ = [
+    "BOOTSTRAPS",
+    "JOINT",
+    "accuracy_claims",
+    "column",
+    "coverage_claim",
+    "fraction_claim",
+    "mse_over_floor",
+    "rows_where",
+    "schemes_claim",
+]
+
 BOOTSTRAPS = 2000
 """Resamples of a bootstrap: its 2.5 % quantile then rests on 50 of them."""
 

@@ -11,10 +11,13 @@ from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.panel import UNGROUPED_SUFFIX, Lines, Panel
-from unpoison.experiments.paper_settings import GAMMA, SCHEMES, users_of
+from unpoison.experiments.paper_settings import GAMMA, users_of
+from unpoison.protocols import SCHEMES
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""β, the share of reports in a subset, over the axis of Fig. k-means."""
 SUBSETS = (100, 1000, 10_000, 100_000, 1_000_000)
+"""Up to the paper's million, to see how many are enough."""
 INPUTS = {"input:-1": "g = −1", "input:0": "g = 0", "input:1": "g = 1"}
 POISON = "uniform:C/2,C"
 ALONE = tuple(f"k-means:rate={rate:g}" for rate in RATES)

@@ -15,14 +15,15 @@ from unpoison.experiments.paper_settings import (
     GAMMA,
     POISON_RANGES,
     RIVALS,
-    SCHEMES,
     users_of,
 )
+from unpoison.protocols import SCHEMES
 
 GAMMAS = (0.05, 0.1, 0.2, 0.3, 0.4)
 """Shares of attackers in Fig. Robustness (a) and (b)."""
 HALVES = {"O,C/2": "[O, C/2]", "C/2,C": "[C/2, C]"}
 EVASIVE_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""a, the share of evasive poison, over the axis of Fig. evasion."""
 
 
 def mean_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bool) -> Cell:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unpoison.estimate.methods import split_method
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
 from unpoison.simulation.trial import GROUPED
 
 MEASURES = {
@@ -19,7 +20,7 @@ MEASURES = {
     "covered": "intervals that cover",
     "worst_case_holds": "worst cases that hold",
     "worst_case_over_limit": "worst case / limit",
-    "suspicious": "p < 0.05",
+    "suspicious": f"p < {NOBODY_ATTACKS_LEVEL:g}",
     "gamma_error": "|γ̂ − γ|",
     "byzantine_fraction": "γ̂",
     "wasserstein": "Wasserstein distance",
@@ -30,8 +31,6 @@ MEASURES = {
     "price": "MSE / floor of ungrouped PM",
 }
 """The measures that a panel may show, each averaged over trials, with their titles."""
-SIGNIFICANT = 0.05
-"""The p-value below which "nobody attacks" is rejected."""
 SYMBOLS = {"epsilon": "ε", "gamma": "γ", "rate": "β", "subsets": "subsets"}
 UNGROUPED_SUFFIX = " (ungrouped)"
 """Ends the names of lines that are from ungrouped collections."""
@@ -141,7 +140,7 @@ def with_measures(rows: pa.Table) -> pa.Table:
         ratio = pc.divide(rows["squared_error"], rows["floor"])
         rows = rows.append_column("over_floor", ratio)
     if "p_value" in rows.column_names:
-        low = pc.less(rows["p_value"].cast(pa.float64()), SIGNIFICANT)
+        low = pc.less(rows["p_value"].cast(pa.float64()), NOBODY_ATTACKS_LEVEL)
         rows = rows.append_column("suspicious", low.cast(pa.float64()))
     error = pc.abs(pc.subtract(rows["byzantine_fraction"], rows["gamma"]))
     # Defences always say so: for them this is no estimate of γ.

@@ -24,7 +24,7 @@ POISON_RANGES = {
     "uniform:O,C": "[O, C]",
 }
 BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0)
-SCHEMES = ("emf", "emf-star", "cemf-star")
+"""ε of DAP in the paper's experiments."""
 RIVALS = ("ostrich", "trimming")
 GAMMA = 0.25
 """The share of attackers, unless a figure varies it."""

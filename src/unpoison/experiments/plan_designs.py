@@ -12,12 +12,12 @@ from unpoison.datasets import Sample
 from unpoison.estimate import Estimate
 from unpoison.estimate.methods import estimates
 from unpoison.experiments.cell import COLLECTION, Cell
-from unpoison.experiments.joint_claims import JOINT
 from unpoison.plan import Plan
 from unpoison.plan.budgets import half_first
 from unpoison.planner.candidates import shared_out
+from unpoison.protocols.joint import JOINT
 from unpoison.simulation import Population, simulate
-from unpoison.simulation.oracle_floor import oracle_floor
+from unpoison.simulation.oracle_floor import HonestUsers, oracle_floor
 from unpoison.simulation.trial import GROUPED, compare_with_truth
 from unpoison.simulation.trials import ungrouped
 from unpoison.types import FloatArray
@@ -76,7 +76,7 @@ class DesignCell(Cell):
 def _unprotected(plan: Plan, population: Population) -> float:
     """The floor with one group, all of ε and nobody attacking."""
     inputs, users = plan.inputs_of(population.values), np.array([float(population.users)])
-    return oracle_floor(ungrouped(plan), inputs, users, None, population.numbers)
+    return oracle_floor(HonestUsers(ungrouped(plan), inputs, users, numbers=population.numbers))
 
 
 def _widths(answer: Estimate, plan: Plan) -> dict[str, float]:

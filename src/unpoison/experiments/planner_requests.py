@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from unpoison.experiments.cell import Cell
-from unpoison.experiments.joint_claims import JOINT
 from unpoison.planner import Comparison, Draw, Prediction, Setting, Situation, candidates, compare
 from unpoison.planner.reference import hardest_attack
+from unpoison.protocols.joint import JOINT
 from unpoison.simulation.trial import GROUPED
 
 SEED = 20_160
+"""Any number; it was fixed before a request was looked at."""
 BUDGETS, USERS, SHARES = (0.25, 8.0), (1e4, 1e6), (0.02, 0.3)
+"""The ranges of ε, users and attackers that requests are drawn from: those that the planner is
+for."""
 QUICK_USERS = (1e3, 2e3)
+"""Few users, of whom estimates take the least time."""
 FRESH_SEED = 1_000_003
 """The first seed of measurements: their collections are none of the planner's own."""
 SECOND_SEED = 1

@@ -17,6 +17,7 @@ from unpoison.output.figure import HONEST, hide_frame, new_figure
 from unpoison.types import FloatArray
 
 BINS = 64
+"""Bars of a histogram: narrow enough for its shape, wide enough to see on a panel."""
 PAPER_MEANS = {"beta-2-5": -0.3994, "beta-5-2": 0.4136, "taxi": 0.1190, "retirement": -0.6240}
 """O, the mean on [−1, 1], in the paper."""
 CLOSE = 0.1

@@ -11,8 +11,11 @@ from unpoison.experiments.panel import Panel
 from unpoison.experiments.paper_settings import DATASET_NAMES, GAMMA, POISON_RANGES, users_of
 
 TABLE_BUDGETS = (2.0, 0.5, 0.25, 0.125, 0.0625)
+"""ε of Table I."""
 FIGURE_BUDGETS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
+"""ε of Fig. EMF."""
 SMALLEST_BUDGET = 0.0625
+"""The paper's ε0, about which its claims are."""
 
 
 def probing_cell(dataset: str, epsilon: float, attack: str, gamma: float, quick: bool) -> Cell:

@@ -10,13 +10,17 @@ import pyarrow as pa
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
-from unpoison.experiments.joint_claims import JOINT, mse_over_floor, rows_where
+from unpoison.experiments.joint_cells import joint_cell
+from unpoison.experiments.joint_claims import mse_over_floor, rows_where
 from unpoison.experiments.panel import Panel
 from unpoison.types import FloatArray
 
 USERS, QUICK_USERS = 200_000, 50_000
+"""Enough for a group to have tens of thousands; fewer in a quick run, which is to take minutes."""
 GROUPS = 5
+"""The number that EPSILON and MIN_EPSILON lead to."""
 EPSILON, MIN_EPSILON, GAMMA = 1.0, 1 / 16, 0.2
+"""The middle one of the paper's budgets, its ε0, and one of five users as attackers."""
 POISON = {
     ("beta-2-5", "piecewise"): {
         "uniform:3C/4,C": "[3C/4, C]",
@@ -65,7 +69,8 @@ class SomeGroupsFigure(Experiment):
     def cells(self, quick: bool) -> list[Cell]:
         """A cell for every set of groups with every shape of poison."""
         return [
-            Cell(
+            joint_cell(
+                Cell,
                 dataset=dataset,
                 users=QUICK_USERS if quick else USERS,
                 mechanism=mechanism,
@@ -73,9 +78,7 @@ class SomeGroupsFigure(Experiment):
                 min_epsilon=MIN_EPSILON,
                 attack=attack_on(groups, poison),
                 gamma=GAMMA,
-                methods=(JOINT,),
                 trials=1 if quick else 10,
-                fast=True,
             )
             for (dataset, mechanism), shapes in POISON.items()
             for poison in shapes

@@ -11,7 +11,8 @@ from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
 from unpoison.experiments.line_comparisons import wins_over_rivals
 from unpoison.experiments.panel import Lines, Panel
-from unpoison.experiments.paper_settings import BUDGETS, DATASET_NAMES, GAMMA, RIVALS, SCHEMES
+from unpoison.experiments.paper_settings import BUDGETS, DATASET_NAMES, GAMMA, RIVALS
+from unpoison.protocols import SCHEMES
 
 PROBING_BUDGETS = (1 / 16, 1 / 8, 0.25, 0.5, 1.0, 2.0)
 """The budgets of one group alone, in which γ̂ is probed."""

@@ -9,13 +9,17 @@ from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.base import Experiment, experiments
 from unpoison.experiments.cell import Cell
 from unpoison.experiments.claims import Claim
-from unpoison.experiments.joint_claims import JOINT, rows_where
+from unpoison.experiments.joint_cells import joint_cell
+from unpoison.experiments.joint_claims import rows_where
 from unpoison.experiments.panel import Panel
 
 USERS = 100_000
+"""A size at which noise and attackers both widen the range."""
 DATASETS = ("beta-2-5", "ends")
 EPSILONS = (0.5, 1.0, 4.0)
+"""Budgets from strong privacy to weak."""
 GAMMAS = (0.01, 0.05, 0.1, 0.25)
+"""From one in a hundred to the paper's quarter."""
 ATTACKS = {
     "imitator:up": "hidden, upwards",
     "imitator:down": "hidden, downwards",
@@ -38,17 +42,15 @@ class WorstCaseFigure(Experiment):
     def cells(self, quick: bool) -> list[Cell]:
         """A cell for every attack, share and budget, on smooth values and on values at the ends."""
         return [
-            Cell(
+            joint_cell(
+                Cell,
                 dataset=dataset,
                 users=USERS,
-                mechanism="piecewise",
                 epsilon=epsilon,
                 attack=attack,
                 gamma=gamma,
-                methods=(JOINT,),
                 trials=2 if quick else 10,
                 options=FilterOptions(attackers_at_most=gamma),
-                fast=True,
             )
             for dataset in (DATASETS[:1] if quick else DATASETS)
             for epsilon in (EPSILONS[1:2] if quick else EPSILONS)

@@ -20,3 +20,16 @@ def step_to_bound(values: FloatArray, direction: FloatArray) -> float:
     if not falling.any():
         return math.inf
     return float((-values[falling] / direction[falling]).min())
+
+
+def step_within_bounds(values: FloatArray, direction: FloatArray, fraction: float = 1.0) -> float:
+    """The part of a step, at most the whole, that goes that fraction of the way to a bound.
+
+    >>> import numpy as np
+    >>> values, down = np.array([1.0, 3.0]), np.array([0.0, -6.0])
+    >>> step_within_bounds(values, down), step_within_bounds(values, down, 0.9)
+    (0.5, 0.45)
+    >>> step_within_bounds(values, -down)
+    1.0
+    """
+    return min(1.0, fraction * step_to_bound(values, direction))

@@ -11,6 +11,8 @@ from unpoison.errors import InvalidParameter
 from unpoison.mechanisms.base import MIN_EPSILON, check_epsilon
 from unpoison.mechanisms.exact import decimal_at_most, exact, halvings
 
+DAP, BASELINE = "dap", "baseline"
+PROTOCOLS = (DAP, BASELINE)
 SHARE_TOLERANCE = 1e-9
 """Thirds and sevenths in decimal do not add up to 1 exactly."""
 MIN_SHARE = 1e-6
@@ -61,7 +63,7 @@ class Tier:
     def check(self, protocol: str) -> None:
         """No user's total may exceed ε; shares must add up."""
         check_epsilon("epsilon", self.epsilon)
-        if protocol == "baseline":
+        if protocol == BASELINE:
             self._check_baseline()
         else:
             self._check_dap()

@@ -9,6 +9,7 @@ from typing import Any
 
 from unpoison.errors import InvalidParameter
 from unpoison.plan.budgets import (
+    BASELINE,
     Group,
     Tier,
     baseline_groups,
@@ -127,7 +128,7 @@ def groups_of(keys: Mapping[str, Any], epsilon: float, protocol: str) -> tuple[G
     [0.125, 0.0625]
     """
     if "groups" not in keys:
-        if protocol == "baseline":
+        if protocol == BASELINE:
             return baseline_groups(epsilon, _smallest_budget(keys, epsilon))
         if "min_epsilon" not in keys:
             return default_groups(epsilon)

@@ -24,7 +24,8 @@ from unpoison.planner.simulated import Draw, PredictedError
 from unpoison.planner.trials import Advance, PlanTrials
 
 MOST_ROUNDS = 4
-"""How many numbers of users are tried before giving up."""
+"""Numbers of users that are tried before giving up. It bounds the time: each takes as many
+estimates as TRIALS_A_TRY says."""
 LEAST_GROWTH = 1.25
 """The factor by which each try has at least more users: the search moves on, and what it finds is
 no more exact than that."""

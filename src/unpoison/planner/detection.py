@@ -7,17 +7,18 @@ from collections.abc import Callable
 
 import scipy
 
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
 from unpoison.filters.joint import Fit, PoisonModel, fit
 from unpoison.plan import Plan
 from unpoison.planner.expected import ExpectedCollection
 from unpoison.planner.reference import Reference, attacks_on
 
-LEVEL = 0.05
-"""The level of the test of "nobody attacks"."""
 POWER = 0.9
-"""How often the test must reject for a share of attackers to count as detectable."""
+"""Chance with which the test must reject for a share of attackers to count as detectable: the
+larger of the two that are usual when studies are planned, 0.8 and 0.9."""
 SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 0.5
-"""The shares between which the detectable one is searched."""
+"""The shares between which the detectable one is searched: from one user in 10,000, who hardly
+moves a mean, to half of them, from where on nobody can tell who is honest."""
 BISECTIONS = 8
 """Steps of the search: they leave a factor of 1.03 between its ends."""
 
@@ -48,7 +49,7 @@ def detectable_share(plan: Plan, reference: Reference) -> float:
 
 def _detected_noncentrality(degrees: float) -> float:
     """The non-centrality with which the χ² test rejects as often as POWER says."""
-    limit = scipy.special.chdtri(degrees, LEVEL)
+    limit = scipy.special.chdtri(degrees, NOBODY_ATTACKS_LEVEL)
     return float(
         scipy.optimize.brentq(
             lambda shift: 1 - scipy.special.chndtr(limit, degrees, shift) - POWER, 1e-6, 100 * limit

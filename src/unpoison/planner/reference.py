@@ -10,7 +10,7 @@ import scipy
 from unpoison.plan import Plan
 from unpoison.simulation.ground_truth import GroundTruth
 from unpoison.simulation.honest_inputs import HonestInputs
-from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.oracle_floor import HonestUsers, cramer_rao, oracle_floor
 from unpoison.simulation.population import Population
 
 SHAPES = {"Beta(2,5)": (2.0, 5.0), "uniform": (1.0, 1.0), "Beta(5,2)": (5.0, 2.0)}
@@ -106,7 +106,8 @@ class Reference:
         single = _single_group(plan)
         inputs = self.truth(single).inputs
         bound = cramer_rao if single.categorical else oracle_floor
-        return bound(single, inputs.values, np.array([float(self.users)]), None, inputs.numbers)
+        users = np.array([float(self.users)])
+        return bound(HonestUsers(single, inputs.values, users, numbers=inputs.numbers))
 
 
 def _distinct_values(plan: Plan) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.errors import InvalidParameter, NotEnoughData
+from unpoison.errors import NotEnoughData
 from unpoison.estimate.estimate import Estimate
-from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.methods import FilterMethod, methods, unfit_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
-from unpoison.plan.plan import BASELINE
+from unpoison.plan.budgets import BASELINE
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.dap import SCHEME_OPTIONS
 from unpoison.protocols.frequency_analysis import FrequencyAnalysis
@@ -39,9 +39,8 @@ def estimate_baseline(
     True
     """
     plan = summary.plan
-    if plan.protocol != BASELINE:
-        rule = "must be emf, emf-star or cemf-star for a dap plan, not baseline"
-        raise InvalidParameter("method", rule, plan.protocol)
+    if plan.one_group_a_user:
+        raise unfit_method(plan, BASELINE)
     options = options or FilterOptions()
     analyses = tier_analyses(summary, options)
     tiers = [_tier(analysis) for analysis in analyses]
@@ -106,6 +105,7 @@ class BaselineMethod(FilterMethod):
     name = BASELINE
     default_rank = 1
     option_names = SCHEME_OPTIONS
+    of_the_paper = True
 
     def describe(self) -> str:
         """A few words for help texts."""
@@ -113,7 +113,7 @@ class BaselineMethod(FilterMethod):
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
         """Whether every user reports with both budgets."""
-        return plan.protocol == BASELINE
+        return not plan.one_group_a_user
 
     def answer(
         self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None

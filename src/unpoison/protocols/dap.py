@@ -13,14 +13,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from unpoison.errors import InvalidParameter
 from unpoison.estimate.estimate import Estimate
-from unpoison.estimate.methods import Batch, FilterMethod, methods
+from unpoison.estimate.methods import Batch, FilterMethod, methods, unfit_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.em import run_stages
 from unpoison.plan import Plan
-from unpoison.plan.plan import DAP
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.scheme_analysis import SCHEMES, SchemeAnalysis
 from unpoison.protocols.scheme_result import SchemeResult
@@ -73,7 +71,8 @@ def estimate_dap_together(
     for scheme in schemes:
         check_name("method", scheme, SCHEMES)
     for summary in summaries:
-        _require_dap(summary.plan)
+        if not summary.plan.one_group_a_user:
+            raise unfit_method(summary.plan, "one of the schemes of DAP")
     options = options or FilterOptions()
     analyses = [tier_analyses(summary, options) for summary in summaries]
     # All EM runs are started before any answer is read: that is what lets them share batches.
@@ -128,12 +127,6 @@ def _estimate(
     return assembly.estimate(fit, verdict(assembly, analyses[0]))
 
 
-def _require_dap(plan: Plan) -> None:
-    if plan.protocol != DAP:
-        rule = "must be baseline or a defence for a baseline plan"
-        raise InvalidParameter("method", rule, "one of the schemes of DAP")
-
-
 @dataclass(frozen=True)
 class Scheme(FilterMethod):
     """One of the paper's filters in DAP; all three share probing and EMF's runs.
@@ -148,6 +141,7 @@ class Scheme(FilterMethod):
     aliases: tuple[str, ...] = ()
 
     option_names = SCHEME_OPTIONS
+    of_the_paper = True
 
     @property
     def family(self) -> str:
@@ -160,7 +154,7 @@ class Scheme(FilterMethod):
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
         """Whether users are in one group each."""
-        return plan.protocol == DAP
+        return plan.one_group_a_user
 
     def answer(
         self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None

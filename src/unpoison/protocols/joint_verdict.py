@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate.estimate import WorstCase
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
 from unpoison.estimate.wording import (
     compare_frequencies,
     format_value,
@@ -27,8 +28,6 @@ MODELS = {
     "alike": "some users send the same kind of values in all groups",
     "own": "some users send values of another kind in each group, or in some groups alone",
 }
-SUSPICIOUS = 0.05
-"""The p-value of "nobody attacks" under which the verdict says that somebody may."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ class JointVerdict:
         """The sentence where no attackers were found: a p-value, or a suspicion."""
         if not self._fits:
             return ""
-        if self._lowest > SUSPICIOUS:
+        if self._lowest > NOBODY_ATTACKS_LEVEL:
             return f"Nobody seems to attack (p = {self._lowest:.2g}). "
         return (
             f"Somebody may attack (p = {self._lowest:.2g}), but no kind of attack explains the "

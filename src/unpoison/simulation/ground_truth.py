@@ -13,7 +13,7 @@ from unpoison.attacks import Collection, Target
 from unpoison.estimate.distribution import Distribution
 from unpoison.plan import Plan
 from unpoison.simulation.honest_inputs import HonestInputs
-from unpoison.simulation.oracle_floor import cramer_rao, oracle_floor
+from unpoison.simulation.oracle_floor import HonestUsers, cramer_rao, oracle_floor
 from unpoison.summary import Summary
 from unpoison.types import FloatArray, IntArray
 
@@ -110,13 +110,13 @@ class GroundTruth:
 
         `honest_users` are the honest users of each group, `tiers` the tier of each honest input.
         """
-        users = (self.inputs.values, honest_users, tiers, self.inputs.numbers)
-        bound = cramer_rao(self.plan, *users)
+        users = HonestUsers(self.plan, self.inputs.values, honest_users, tiers, self.inputs.numbers)
+        bound = cramer_rao(users)
         linear = self.plan.group_mechanisms[0].unbiased
         return Simulation(
             summary=honest + poison,
             honest_summary=honest,
-            floor=oracle_floor(self.plan, *users) if linear else bound,
+            floor=oracle_floor(users) if linear else bound,
             cramer_rao=bound,
             byzantine_fraction=self.byzantine_fraction,
             **self._statistics(poison),

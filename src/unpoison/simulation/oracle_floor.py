@@ -22,35 +22,60 @@ NO_INFORMATION = 1e-13
 """Directions with a smaller share of the largest information are rounding errors, and left out."""
 
 
-def oracle_floor(
-    plan: Plan,
-    inputs: FloatArray,
-    honest_users: FloatArray,
-    tiers: IntArray | None = None,
-    numbers: IntArray | None = None,
-) -> float:
+@dataclass(frozen=True, eq=False)
+class HonestUsers:
+    """The honest users of a collection: their normalised inputs, and how many each group has.
+
+    Where there are tiers, `tiers` says which one each input is of. `numbers` says how many users
+    have each input, one if it is not given.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> [tier.users for tier in HonestUsers(plan, np.zeros(10), np.array([6.0, 4.0])).present_tiers]
+    [10.0]
+    """
+
+    plan: Plan
+    inputs: FloatArray
+    users_by_group: FloatArray
+    tiers: IntArray | None = None
+    numbers: IntArray | None = None
+
+    @property
+    def present_tiers(self) -> Iterator[_Tier]:
+        """The tiers that have honest users."""
+        for tier in range(len(self.plan.all_tiers)):
+            groups = tuple(self.plan.tier_groups(tier))
+            users = self.users_by_group[list(groups)]
+            if users.sum() > 0:
+                members = slice(None) if self.tiers is None else self.tiers == tier
+                numbers = None if self.numbers is None else self.numbers[members]
+                yield _Tier(self.plan, groups, HonestInputs(self.inputs[members], numbers), users)
+
+    def combined(self, bound: Callable[[_Tier], float]) -> float:
+        """A bound on independent tiers, each of which weighs by its share of the honest users."""
+        present = list(self.present_tiers)
+        users = sum(tier.users for tier in present)
+        error = 0.0
+        for tier in present:
+            error += (tier.users / users) ** 2 * bound(tier)
+        return error if self.plan.categorical else error * self.plan.unit**2
+
+
+def oracle_floor(honest: HonestUsers) -> float:
     """The least mean squared error of a linear combination of group means, in natural units².
 
     1/Σ_t reports_t/Var_t(x), with Var_t averaged over the honest inputs (normalised), plus what
-    random grouping adds: S²(Σ w_t²/n_t − 1/n). Where there are tiers, `tiers` says which one each
-    input is of; tiers are combined by their honest users. `numbers` says how many users have each
-    input, one if it is not given. `honest_users` are those of each group.
+    random grouping adds: S²(Σ w_t²/n_t − 1/n). Tiers are combined by their honest users.
 
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=1.0, low=-1, high=1)
-    >>> floor = oracle_floor(plan, np.zeros(10), np.array([1000.0]))
+    >>> floor = oracle_floor(HonestUsers(plan, np.zeros(10), np.array([1000.0])))
     >>> bool(np.isclose(floor, plan.group_mechanisms[0].variance(np.zeros(1))[0] / 1000))
     True
     """
-    return _combine_tiers(_linear_floor, plan, inputs, honest_users, tiers, numbers)
+    return honest.combined(_linear_floor)
 
 
-def cramer_rao(
-    plan: Plan,
-    inputs: FloatArray,
-    honest_users: FloatArray,
-    tiers: IntArray | None = None,
-    numbers: IntArray | None = None,
-) -> float:
+def cramer_rao(honest: HonestUsers) -> float:
     """The least variance of any unbiased estimator, linear or not, in natural units².
 
     The honest inputs are a histogram x of 64 buckets that only has to sum to 1. Its information is
@@ -59,12 +84,11 @@ def cramer_rao(
     categories it is the bound on the squared error of a frequency, averaged over categories.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1)
-    >>> inputs = np.linspace(-1, 0.5, 1000)
-    >>> users = np.full(5, 2000.0)
-    >>> bool(0.5 < cramer_rao(plan, inputs, users) / oracle_floor(plan, inputs, users) < 1)
+    >>> honest = HonestUsers(plan, np.linspace(-1, 0.5, 1000), np.full(5, 2000.0))
+    >>> bool(0.5 < cramer_rao(honest) / oracle_floor(honest) < 1)
     True
     """
-    return _combine_tiers(_cramer_rao, plan, inputs, honest_users, tiers, numbers)
+    return honest.combined(_cramer_rao)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,40 +122,6 @@ class _Tier:
     def mechanisms(self) -> list[Mechanism]:
         """The mechanism of each group."""
         return [self.plan.group_mechanisms[group] for group in self.groups]
-
-
-def _combine_tiers(
-    bound: Callable[[_Tier], float],
-    plan: Plan,
-    inputs: FloatArray,
-    honest_users: FloatArray,
-    tiers: IntArray | None,
-    numbers: IntArray | None,
-) -> float:
-    """The bound on independent tiers, each of which weighs by its share of the honest users."""
-    present = list(_tiers(plan, inputs, honest_users, tiers, numbers))
-    users = sum(tier.users for tier in present)
-    error = 0.0
-    for tier in present:
-        error += (tier.users / users) ** 2 * bound(tier)
-    return error if plan.categorical else error * plan.unit**2
-
-
-def _tiers(
-    plan: Plan,
-    inputs: FloatArray,
-    honest_users: FloatArray,
-    tiers: IntArray | None,
-    numbers: IntArray | None,
-) -> Iterator[_Tier]:
-    """The tiers that have honest users."""
-    for tier in range(len(plan.all_tiers)):
-        groups = tuple(plan.tier_groups(tier))
-        users = honest_users[list(groups)]
-        if users.sum() > 0:
-            members = slice(None) if tiers is None else tiers == tier
-            numbers_here = None if numbers is None else numbers[members]
-            yield _Tier(plan, groups, HonestInputs(inputs[members], numbers_here), users)
 
 
 def _linear_floor(tier: _Tier) -> float:

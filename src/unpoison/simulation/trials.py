@@ -16,6 +16,7 @@ from unpoison.estimate.methods import Method, estimates_together, find_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
+from unpoison.plan.budgets import DAP
 from unpoison.simulation.faults import Fault
 from unpoison.simulation.ground_truth import Simulation
 from unpoison.simulation.oracle import ORACLE, oracle_estimate
@@ -38,7 +39,7 @@ def ungrouped(plan: Plan) -> Plan:
     [(1.0, 1)]
     """
     keys = {key: value for key, value in plan.to_dict().items() if key not in ("groups", "tiers")}
-    return Plan.from_dict({**keys, "protocol": "dap", "min_epsilon": plan.epsilon})
+    return Plan.from_dict({**keys, "protocol": DAP, "min_epsilon": plan.epsilon})
 
 
 def rivals_of(plan: Plan, methods: Sequence[str]) -> list[Method]:

@@ -14,23 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unpoison.filters.shape import constants
 from unpoison.filters.shape.program import QuadraticProgram
 from unpoison.types import BoolArray, FloatArray, IntArray
-
-POSITIVE = 1e-7
-"""Share above which a variable of the interior-point solution counts as positive at first."""
-MOST_PIVOTS = 300
-"""Changes, at most, until the positive variables of the minimum are known exactly."""
-PATIENCE = 5
-"""Rounds in which all wrong variables change at once though that makes no fewer: then one by one,
-which cannot go round in circles (Murty)."""
-MOST_STEPS = 60
-"""Steps of one path, at most; 10 are usual, 50 with very few reports. A path that ends here has no
-bound of its own, and takes that of a neighbouring edge."""
-ROUNDING = 1e-9
-"""Size of rounding errors: of shares, and of slopes over the steepest one."""
-BROKEN = 1e-5
-"""Negative share (or slope over the steepest) at which a path is numerically broken: no bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +41,7 @@ class Extremes:
     def __init__(self, program: QuadraticProgram) -> None:
         self.program = program
         self._steepest = max(float(np.abs(program.slope).max()), np.finfo(float).tiny)
-        self._positive = self._pivot(program.minimum() > POSITIVE)
+        self._positive = self._pivot(program.minimum() > constants.FIRST_POSITIVE)
 
     def least(self) -> FloatArray:
         """z of the least deviance."""
@@ -71,14 +57,14 @@ class Extremes:
         """
         positive, penalty, last = self._positive.copy(), 0.0, -1
         most, target = float(function.max()), math.nan
-        for _ in range(MOST_STEPS):
+        for _ in range(constants.MOST_PATH_STEPS):
             line = self._line(positive, function)
             if self._broken(line, penalty, positive):
                 return math.inf
             of_line = function[line.positive]
             value = float(of_line @ (line.start + penalty * line.direction))
             # A total fixes hᵀz ≤ max h where h is an indicator of shares.
-            if value >= most - ROUNDING:
+            if value >= most - constants.ROUNDING:
                 return most
             quadratic = self._deviance(line)
             target = quadratic[2] + slack if math.isnan(target) else target
@@ -150,19 +136,22 @@ class Extremes:
         """Whether the line is clearly no minimum at this λ, because of rounding errors."""
         lowest = float((line.start + penalty * line.direction).min(initial=0.0))
         slopes = (line.slope_start + penalty * line.slope_direction)[~positive]
-        return lowest < -BROKEN or float(slopes.min(initial=0.0)) < -BROKEN * self._steepest
+        return (
+            lowest < -constants.BROKEN
+            or float(slopes.min(initial=0.0)) < -constants.BROKEN * self._steepest
+        )
 
     def _pivot(self, positive: BoolArray) -> BoolArray:
         """The positive variables of the minimum, from a good guess (block principal pivoting)."""
-        fewest, patience, nothing = len(positive) + 1, PATIENCE, np.zeros(len(positive))
-        for _ in range(MOST_PIVOTS):
+        fewest, patience, nothing = len(positive) + 1, constants.PATIENCE, np.zeros(len(positive))
+        for _ in range(constants.MOST_PIVOTS):
             line = self._line(positive, nothing)
-            wrong = ~positive & (line.slope_start < -ROUNDING * self._steepest)
-            wrong[line.positive[line.start < -ROUNDING]] = True
+            wrong = ~positive & (line.slope_start < -constants.ROUNDING * self._steepest)
+            wrong[line.positive[line.start < -constants.ROUNDING]] = True
             number = int(wrong.sum())
             if not number:
                 break
-            patience = PATIENCE if number < fewest else patience - 1
+            patience = constants.PATIENCE if number < fewest else patience - 1
             fewest = min(fewest, number)
             changed = wrong if patience > 0 else np.arange(len(wrong)) == np.flatnonzero(wrong)[-1]
             positive = positive ^ changed

@@ -7,14 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from unpoison.filters.joint import JointCounts
+from unpoison.filters.shape import constants
 from unpoison.types import FloatArray
-
-INPUT_BUCKETS = 64
-"""Buckets of a distribution, and so its resolution: with twice as many, it takes three times as
-long, and intervals become narrower only where ε and the number of users are large."""
-ATOM_WIDTH = 1e-6
-"""Width of the bucket that stands for a single value, as a part of the range: far below what any
-interval resolves."""
 
 Band = tuple[FloatArray, FloatArray]
 
@@ -43,7 +37,7 @@ class InputGrid:
         self.lattice = counts.bucket_inputs == 0
         mechanism = counts.buckets[0].mechanism
         low, high = mechanism.input_low, mechanism.input_high
-        self.edges = np.linspace(low, high, INPUT_BUCKETS + 1)
+        self.edges = np.linspace(low, high, constants.INPUT_BUCKETS + 1)
         self.middles = (self.edges[1:] + self.edges[:-1]) / 2
         if self.lattice:
             between = (counts.values[1:] + counts.values[:-1]) / 2
@@ -71,7 +65,7 @@ class InputGrid:
 
     def _narrow_buckets(self, values: FloatArray) -> FloatArray:
         low, high = self.edges[[0, -1]]
-        half_width = (high - low) * ATOM_WIDTH / 2
+        half_width = (high - low) * constants.ATOM_WIDTH / 2
         middles = np.clip(values, low + half_width, high - half_width)
         left, right = np.maximum(middles - half_width, low), np.minimum(middles + half_width, high)
         return np.stack([left, right], axis=1)

@@ -14,13 +14,9 @@ import numpy as np
 
 from unpoison.filters.joint import Fit, JointCounts
 from unpoison.filters.joint.model import ALIKE, OWN
-from unpoison.filters.shape.program import RIDGE, QuadraticProgram
+from unpoison.filters.shape import constants
+from unpoison.filters.shape.program import QuadraticProgram
 from unpoison.types import BoolArray, FloatArray, IntArray
-
-FAR_FROM_ZERO = 6.0
-"""Standard deviations (with all else given) from which poison of a bucket surely is positive."""
-MOST_BOUNDED = 64
-"""Weights that are held to be positive, at most: the time of a band grows with their number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +58,14 @@ class LocalModel:
         """
         matrix, right = self._least_squares()
         information = matrix.T @ matrix
-        np.fill_diagonal(information, np.diag(information) * (1 + RIDGE))
+        np.fill_diagonal(information, np.diag(information) * (1 + constants.RIDGE))
         sums, totals = self._fixed_sums()
         program = QuadraticProgram(information, -matrix.T @ right, sums, totals)
         first = self.inputs + len(self.attacked)
         distances = self._weights * np.sqrt(np.diag(information)[first:])
-        near = np.argsort(distances)[: min(MOST_BOUNDED, int((distances <= FAR_FROM_ZERO).sum()))]
+        near = np.argsort(distances)[
+            : min(constants.MOST_BOUNDED, int((distances <= constants.FAR_FROM_ZERO).sum()))
+        ]
         far = np.setdiff1d(np.arange(len(distances)), near)
         return program.without(first + far) if len(far) else program
 

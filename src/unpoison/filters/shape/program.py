@@ -8,19 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from unpoison.filters.step_to_bound import step_to_bound
+from unpoison.filters.shape import constants
+from unpoison.filters.step_to_bound import step_within_bounds
 from unpoison.types import FloatArray, IntArray
-
-ACCURACY = 1e-5
-"""Gap at which the minimum is near enough, in units of deviance: intervals ask for 3.84 of it."""
-MOST_STEPS = 60
-"""Steps at most. 5 to 15 are usual; where a program has hardly a solution it would not end."""
-STEP_TO_BOUND = 0.995
-"""Fraction of the way to the nearest bound that a step may go: 1 would put a variable on it."""
-FIRST_SLACK = 1e-3
-"""Slack of every bound at the start, as a fraction of the steepest slope."""
-RIDGE = 1e-10
-"""Added to H, as a fraction of its diagonal: neighbouring buckets are nearly indistinguishable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,35 +75,30 @@ class QuadraticProgram:
         """The minimising z, by Mehrotra's predictor and corrector."""
         size = len(self.slope)
         point = np.full(size, 1 / size)
-        slack = np.full(size, max(1.0, FIRST_SLACK * float(np.abs(self.slope).max())))
+        slack = np.full(size, max(1.0, constants.FIRST_SLACK * float(np.abs(self.slope).max())))
         multipliers = np.zeros(len(self.totals))
-        for _ in range(MOST_STEPS):
+        for _ in range(constants.MOST_PROGRAM_STEPS):
             residual = self.matrix @ point + self.slope - self.sums.T @ multipliers - slack
             excess = self.sums @ point - self.totals
             gap = float(point @ slack)
             if (
                 max(gap, float(np.abs(residual) @ point), float(np.abs(excess).max(initial=0.0)))
-                < ACCURACY
+                < constants.ACCURACY
             ):
                 break
             step = _NewtonStep.at(self, point, slack, residual, excess)
             affine = step.towards(point * slack)
-            reached = (point + _reach(point, affine[0]) * affine[0]) @ (
-                slack + _reach(slack, affine[2]) * affine[2]
+            reached = (point + step_within_bounds(point, affine[0]) * affine[0]) @ (
+                slack + step_within_bounds(slack, affine[2]) * affine[2]
             )
             centring = (reached / gap) ** 3 * gap / size
             moves = step.towards(point * slack + affine[0] * affine[2] - centring)
-            primal = STEP_TO_BOUND * _reach(point, moves[0], 1 / STEP_TO_BOUND)
-            dual = STEP_TO_BOUND * _reach(slack, moves[2], 1 / STEP_TO_BOUND)
+            primal = step_within_bounds(point, moves[0], constants.STEP_TO_BOUND)
+            dual = step_within_bounds(slack, moves[2], constants.STEP_TO_BOUND)
             point = point + primal * moves[0]
             multipliers = multipliers + dual * moves[1]
             slack = slack + dual * moves[2]
         return point
-
-
-def _reach(values: FloatArray, direction: FloatArray, most: float = 1.0) -> float:
-    """The multiple of a direction, at most `most`, at which the first value is 0."""
-    return min(most, step_to_bound(values, direction))
 
 
 @dataclass(frozen=True, eq=False)

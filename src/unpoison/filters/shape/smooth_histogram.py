@@ -16,18 +16,11 @@ import numpy as np
 import scipy
 
 from unpoison.filters.joint import Fit, JointCounts
+from unpoison.filters.shape import constants
 from unpoison.filters.shape.grid import InputGrid
 from unpoison.filters.shape.local_model import LocalModel
 from unpoison.filters.shape.program import QuadraticProgram
 from unpoison.types import FloatArray
-
-WEIGHTS = 10.0 ** np.arange(-3, 7)
-"""λ that are tried. With densities relative to an even one, the smallest leaves spikes as they are
-and the largest allows a straight line only."""
-POSITIVE = 1e-6
-"""Share under which a bucket is empty, up to the accuracy of the solver."""
-NEGLIGIBLE = 1e-8
-"""Eigenvalue of the penalty, over the largest, under which it is one of those that are 0."""
 
 
 class SmoothHistogram(NamedTuple):
@@ -69,7 +62,7 @@ def smooth_histogram(counts: JointCounts, fit: Fit, mean: float | None = None) -
     if not grid.lattice:
         candidates.append(_smoothest(counts, fit, grid, mean, with_atoms=True))
     best = min(candidates, key=lambda candidate: candidate.score(counts.bic_penalty))
-    held = np.flatnonzero(best.atoms > POSITIVE)
+    held = np.flatnonzero(best.atoms > constants.EMPTY_SHARE)
     return SmoothHistogram(
         grid.histogram_edges,
         grid.histogram(best.shares),
@@ -86,7 +79,7 @@ class _Candidate:
 
     def score(self, parameter_cost: float) -> float:
         """The criterion, and the cost of a parameter for each single value that users hold."""
-        return self.criterion + parameter_cost * int((self.atoms > POSITIVE).sum())
+        return self.criterion + parameter_cost * int((self.atoms > constants.EMPTY_SHARE).sum())
 
 
 def _smoothest(
@@ -102,7 +95,7 @@ def _smoothest(
     program = program.with_sum(np.append(values, np.zeros(size - inputs)), mean)
     roughness = _roughness(buckets, size)
     candidates = []
-    for weight in WEIGHTS:
+    for weight in constants.SMOOTHING_WEIGHTS:
         penalty = weight * roughness
         point = program.with_penalty(penalty).minimum()
         criterion = _marginal_deviance(program, penalty, point)
@@ -121,14 +114,14 @@ def _roughness(buckets: int, size: int) -> FloatArray:
 
 def _marginal_deviance(program: QuadraticProgram, penalty: FloatArray, point: FloatArray) -> float:
     """−2 × the marginal log-likelihood but for a constant; empty buckets stay empty (Laplace)."""
-    free = np.flatnonzero(point > POSITIVE)
+    free = np.flatnonzero(point > constants.EMPTY_SHARE)
     basis = scipy.linalg.null_space(program.sums[:, free])
     if not basis.size:
         return program.with_penalty(penalty).value(point)
     prior = basis.T @ penalty[np.ix_(free, free)] @ basis
     posterior = basis.T @ program.matrix[np.ix_(free, free)] @ basis + prior
     scales = np.linalg.eigvalsh(prior)
-    scales = scales[scales > NEGLIGIBLE * max(scales[-1], math.ulp(0.0))]
+    scales = scales[scales > constants.NEGLIGIBLE_EIGENVALUE * max(scales[-1], math.ulp(0.0))]
     log_determinant = float(np.linalg.slogdet(posterior)[1])
     fitted = program.with_penalty(penalty).value(point)
     return fitted + log_determinant - float(np.log(scales).sum())

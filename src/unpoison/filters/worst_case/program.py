@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from unpoison.filters.step_to_bound import step_to_bound
+from unpoison.filters.step_to_bound import step_within_bounds
 from unpoison.filters.worst_case import constants
 from unpoison.system.blas import single_threaded
 from unpoison.types import FloatArray
@@ -143,8 +143,12 @@ def _move(point: Solution, barrier: float) -> tuple[Solution, float]:
     weight_step = pull + point.inverse_curvature * (program.matrix.T @ honest_step)
     slack_step = to_slack - point.slack / point.honest * honest_step
     multiplier_step = to_weights - point.multipliers / point.weights * weight_step
-    primal = min(_reach(point.slack, slack_step), _reach(point.weights, weight_step))
-    dual = min(_reach(point.honest, honest_step), _reach(point.multipliers, multiplier_step))
+    primal_steps = [(point.slack, slack_step), (point.weights, weight_step)]
+    dual_steps = [(point.honest, honest_step), (point.multipliers, multiplier_step)]
+    primal, dual = (
+        min(step_within_bounds(*step, constants.STEP_TO_BOUND) for step in steps)
+        for steps in (primal_steps, dual_steps)
+    )
     moved = replace(
         point,
         weights=point.weights + primal * weight_step,
@@ -154,11 +158,6 @@ def _move(point: Solution, barrier: float) -> tuple[Solution, float]:
         multipliers=point.multipliers + dual * multiplier_step,
     )
     return moved, min(primal, dual)
-
-
-def _reach(values: FloatArray, direction: FloatArray) -> float:
-    """The fraction of a direction, at most 1, that leaves all values above 0."""
-    return min(1.0, constants.STEP_TO_BOUND * step_to_bound(values, direction))
 
 
 def _central(point: Solution, barrier: float) -> bool:
