@@ -9,13 +9,14 @@ import pytest
 from support.browser import browser
 from support.browser_client import context, page
 from support.command_line import Command
+from support.forked_collectors import fork_server
 from support.postgres import database, postgres
 
-__all__ = ["browser", "context", "database", "page", "postgres", "unpoison"]
+__all__ = ["browser", "context", "database", "fork_server", "page", "postgres", "unpoison"]
 
 
 NEEDS = {
-    "server": {"server", "forker", "pair"},
+    "server": {"server", "fork_server"},
     "browser": {"browser"},
     "database": {"postgres", "database"},
 }
@@ -74,11 +75,22 @@ def no_cramer_rao(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the planner simulate as few collections as it ever does, where their number is all one.
+    """Let the planner simulate few collections, where their number is all one.
 
-    That takes a tenth of the time.
+    Two plans are tried once with each shape, one of them in every situation, and then four times
+    more where its error is largest. That takes a twentieth of the time.
     """
+    monkeypatch.setattr("unpoison.planner.effort.CHOICES", ((2, 1, 1),))
     monkeypatch.setattr("unpoison.planner.effort.SECONDS", 1.0)
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `unpoison plan` simulate in this process, where it is all one which one does.
+
+    Two processes take longer to start than few collections take.
+    """
+    monkeypatch.setattr("unpoison.cli.plan_advice.usable_cores", lambda: 1)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 from sqlalchemy import event, select
 
 from support.concurrent_devices import DeviceFleet
-from support.forked_collectors import CollectorForker, ForkedCollector
+from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.postgres import Cluster
 from support.processes import HAS_PROC, children_of, is_running
 from support.running_collectors import (
@@ -49,8 +49,8 @@ def random() -> Random:
 
 
 @pytest.fixture
-def forker(tmp_path: Path) -> Iterator[CollectorForker]:
-    with CollectorForker(tmp_path) as collector_forker:
+def forker(tmp_path: Path, fork_server: ForkServer) -> Iterator[CollectorForker]:
+    with CollectorForker(tmp_path, fork_server) as collector_forker:
         yield collector_forker
 
 
