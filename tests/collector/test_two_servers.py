@@ -301,6 +301,7 @@ def test_a_change_at_one_is_known_to_the_other(pair: Pair) -> None:
     assert elsewhere.submit(fleet.devices[0].submission).status == 200, "it was counted before"
 
 
+@pytest.mark.slow
 def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
     for number in range(20):
         file = KeyFile(tmp_path / f"{number}.keys")

@@ -55,6 +55,7 @@ def test_a_lattice_of_many_values_has_buckets() -> None:
     assert counts_of(collected(MOST_LATTICE_VALUES, 1.0, 1, step=1)).bucket_inputs == 0
 
 
+@pytest.mark.slow
 def test_an_attack_is_found_on_a_lattice() -> None:
     rng = np.random.default_rng(1)
     plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=1, high=5, step=1)

@@ -16,15 +16,14 @@ from unpoison.reports.perturbation import perturb_group
 from unpoison.simulation import Population
 from unpoison.simulation.faults import Fault
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao", "few_replicates")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_cramer_rao")]
 
 POPULATION = Population.of(np.random.default_rng(1).beta(2, 5, 40_000))
 NOT_AN_ATTACK = "this is a fault of clients, not an attack."
 
 
-def plan_of(mechanism: str, epsilon: float) -> Plan:
-    """A plan of at most three groups: fits of more take longer, and find the same."""
-    return Plan.new(mechanism, epsilon, max(epsilon / 4, 0.25), low=0, high=1)
+def plan_of(mechanism: str, epsilon: float, least: float = 0.25) -> Plan:
+    return Plan.new(mechanism, epsilon, least, low=0, high=1)
 
 
 def run_of(
