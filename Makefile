@@ -13,7 +13,7 @@ demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 
 test quick: export OPENBLAS_NUM_THREADS = 1
 # Compiled test modules are kept where a shell asks Python for none: pytest rewrites every assertion,
 # which takes each process ten seconds more than loading what it wrote before.
-test quick: unexport PYTHONDONTWRITEBYTECODE
+test quick: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile
