@@ -14,6 +14,9 @@ demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 
 
 # One process of tests a core: further threads of linear algebra would wait for each other, busily.
 test quick: export OPENBLAS_NUM_THREADS = 1
+# Compiled test modules are kept where a shell asks Python for none: pytest rewrites every assertion,
+# which takes each process ten seconds more than loading what it wrote before.
+test quick: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile

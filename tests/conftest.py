@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 import pytest
 
 from support.browser import browser
 from support.browser_client import context, page
 from support.command_line import Command
+from support.forked_collectors import fork_server
 from support.postgres import database, postgres
 
-__all__ = ["browser", "context", "database", "page", "postgres", "unpoison"]
+__all__ = ["browser", "context", "database", "fork_server", "page", "postgres", "unpoison"]
 
 
 NEEDS = {
-    "server": {"server", "forker", "pair"},
+    "server": {"server", "fork_server"},
     "browser": {"browser"},
     "database": {"postgres", "database"},
 }
@@ -27,13 +29,22 @@ EXAMPLES = {
     "slow": (
         "unpoison.collector.service.worker_process.",
         "unpoison.defences.emf_isolation_forest.",
+        "unpoison.defences.isolation_forest.",
         "unpoison.experiments.plan_designs.",
+        "unpoison.experiments.unseen_collections.",
+        "unpoison.filters.client_faults.comparison.best_broken_fit",
+        "unpoison.filters.client_faults.diagnosis.",
         "unpoison.filters.joint.intervals.",
+        "unpoison.filters.joint.range_search.",
         "unpoison.filters.joint.selection.",
+        "unpoison.filters.joint.support_search.",
         "unpoison.planner.advice.",
         "unpoison.planner.expectations.",
+        "unpoison.planner.trials.",
+        "unpoison.protocols.assembly.",
         "unpoison.protocols.joint",
         "unpoison.protocols.worst_case.",
+        "unpoison.simulation.trial.",
         "unpoison.system.processes.",
     ),
 }
@@ -51,6 +62,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, beginnings in EXAMPLES.items():
             if item.name.startswith(beginnings):
                 item.add_marker(marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Run examples of advice with little effort: fixtures of this folder do not reach them."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if item.name.startswith("unpoison.planner.advice."):
+            spend_little(monkeypatch)
+        return (yield)
 
 
 @pytest.fixture
@@ -74,11 +94,26 @@ def no_cramer_rao(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the planner simulate as few collections as it ever does, where their number is all one.
+    """Let the planner simulate few collections, where their number is all one."""
+    spend_little(monkeypatch)
 
-    That takes a tenth of the time.
+
+def spend_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try two plans once with each shape, and one of them in every situation.
+
+    Then four times more where its error is largest. That takes a twentieth of the time.
     """
+    monkeypatch.setattr("unpoison.planner.effort.CHOICES", ((2, 1, 1),))
     monkeypatch.setattr("unpoison.planner.effort.SECONDS", 1.0)
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `unpoison plan` simulate in this process, where it is all one which one does.
+
+    Two processes take longer to start than few collections take.
+    """
+    monkeypatch.setattr("unpoison.cli.plan_advice.usable_cores", lambda: 1)
 
 
 @pytest.fixture

@@ -58,6 +58,24 @@ CODE_NAME = re.compile(rf"`((?:{ROOMS})\.[\w.]+)`")
 """A name in the package, written from its room on: `plan.GroupAssigner`."""
 SEEDS = re.compile(r"for seed in range\(\d+\)")
 """Loops that repeat one calculation with other random numbers, to average its error."""
+TRIALS = re.compile(r"--trials \d+")
+"""The same in a command."""
+CASES = re.compile(r"\bin cases:")
+"""A loop over two methods on two datasets each: two cases have both of both."""
+PREPARATION = """
+import subprocess
+from unpoison.cli import plan_advice, run as command_line
+from unpoison.filters.joint import constants
+from unpoison.planner import effort
+
+constants.P_VALUE_REPLICATES = constants.P_VALUE_REPLICATES_FEW_BUCKETS = 10
+effort.CHOICES, effort.SECONDS = ((2, 1, 1),), 1.0
+plan_advice.usable_cores = lambda: 1
+"""
+"""Before the blocks of a page: fewer repetitions of what is the same each time, in one process.
+
+That what a page shows runs is seen at the first of them; what it prints is not compared.
+"""
 HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
 
 
@@ -274,12 +292,12 @@ def test_links_and_images_resolve(page: Path) -> None:
 def script(page: str) -> str:
     """A page's Python blocks, and its commands in between, as one program.
 
-    One seed shows that a block runs: averages over several would take most of the time.
+    One seed or trial shows that a block runs: averages over several would take most of the time.
     """
-    lines = ["import subprocess", "from unpoison.cli import run as command_line"]
+    lines = [PREPARATION]
     for kind, body in FENCE.findall(page):
         if kind == "python":
-            lines.append(SEEDS.sub("for seed in range(1)", body))
+            lines.append(CASES.sub("in cases[1:3]:", SEEDS.sub("for seed in range(1)", body)))
         if kind == "console":
             lines += commands(body)
     return "\n".join(lines)
@@ -289,7 +307,7 @@ def commands(body: str) -> Iterator[str]:
     """Each command of a console block; one that is shown to complain must leave with code 2."""
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, output = part.replace("\\\n", " ").partition("\n")
-        words = shlex.split(command)
+        words = shlex.split(TRIALS.sub("--trials 1", command))
         code = 2 if output.startswith("unpoison: ") else 0
         if words[0] == "unpoison":
             yield f"if command_line({words[1:]!r}) != {code}: raise SystemExit({command!r})"

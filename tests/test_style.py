@@ -30,9 +30,15 @@ def sources(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
+@cache  # Three rules ask for them.
+def nodes_of(source: str) -> list[ast.AST]:
+    """The module of a source, and all nodes of its tree."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def bound_names(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of all variables, attributes, parameters, functions and caught errors."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -95,11 +101,10 @@ def unexplained_constants(source: str) -> Iterator[int]:
 
     In a class 0 and 1 need no reason: most are counters, flags or neutral defaults.
     """
-    module, comments = ast.parse(source), comment_lines(source)
-    owners: list[ast.Module | ast.ClassDef] = [module]
-    owners += [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    nodes, comments = nodes_of(source), comment_lines(source)
+    owners = [node for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
     for owner in owners:
-        evident: set[float] = set() if owner is module else {0, 1}
+        evident: set[float] = set() if isinstance(owner, ast.Module) else {0, 1}
         for statement, successor in zip(owner.body, [*owner.body[1:], ast.Pass()], strict=True):
             if not assigned_numbers(statement) <= evident:
                 above = comments.get(statement.lineno - 1, False)
@@ -110,7 +115,7 @@ def unexplained_constants(source: str) -> Iterator[int]:
 def unexplained_defaults(source: str) -> Iterator[int]:
     """Lines of parameters whose default is a number, other than 0 and 1, without a comment."""
     comments = comment_lines(source)
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.arguments):
             defaults = [default for default in (*node.defaults, *node.kw_defaults) if default]
             for default in defaults:

@@ -102,6 +102,7 @@ def test_another_value_reaches_the_filter(measured: list[Measured]) -> None:
     assert effect.outcome.median_error == effect.present.median_error
 
 
+@pytest.mark.slow
 def test_an_estimate_that_does_not_read_a_constant_is_kept(measured: list[Measured]) -> None:
     """Unnoticed noise is sought only where nobody seems to attack."""
     honest, attacked = measured

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,7 @@ HEAVY = {
 }
 
 
+@cache
 def imported(*arguments: str) -> set[str]:
     """The packages, and rooms of ours, that a command imports beside the library itself."""
     done = subprocess.run(

@@ -84,7 +84,7 @@ def test_an_estimate_that_takes_too_long_is_given_up(
     server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = reported(server, 60)
-    monkeypatch.setattr(estimates, "TIMEOUT_SECONDS", 5.0)
+    monkeypatch.setattr(estimates, "TIMEOUT_SECONDS", 1.0)
     given_up = ask(server, campaign, f"?method={ENDLESS}", server.token)
     assert (given_up.status, given_up.code) == (503, "unavailable")
     monkeypatch.undo()

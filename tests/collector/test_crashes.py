@@ -15,12 +15,13 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from threading import Event
 
 import pytest
 from sqlalchemy import event, select
 
 from support.concurrent_devices import DeviceFleet
-from support.forked_collectors import CollectorForker, ForkedCollector
+from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.postgres import Cluster
 from support.processes import HAS_PROC, children_of, is_running
 from support.running_collectors import (
@@ -30,7 +31,7 @@ from support.running_collectors import (
     RunningCollector,
     in_process_collector,
 )
-from support.waiting import eventually, meanwhile
+from support.waiting import HANG_SECONDS, eventually, meanwhile
 from unpoison.collector.storage import database as database_module
 from unpoison.collector.storage.schema import group_counters
 
@@ -49,8 +50,8 @@ def random() -> Random:
 
 
 @pytest.fixture
-def forker(tmp_path: Path) -> Iterator[CollectorForker]:
-    with CollectorForker(tmp_path) as collector_forker:
+def forker(tmp_path: Path, fork_server: ForkServer) -> Iterator[CollectorForker]:
+    with CollectorForker(tmp_path, fork_server) as collector_forker:
         yield collector_forker
 
 
@@ -233,14 +234,32 @@ def test_requests_are_refused_while_sqlite_is_locked_and_taken_afterwards(
         eventually(lambda: campaign.status()["submissions"] == 1)
 
 
+def write_begun(server: InProcessCollector) -> Event:
+    """Set as soon as the collector asks for SQLite's lock to write."""
+    begun = Event()
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement == "BEGIN IMMEDIATE":
+            begun.set()
+
+    event.listen(server.collector.database.engine, "before_cursor_execute", note)
+    return begun
+
+
 @pytest.mark.server
-def test_a_short_lock_of_sqlite_only_delays_requests(tmp_path: Path) -> None:
+def test_a_short_lock_of_sqlite_only_delays_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "BUSY_SECONDS", HANG_SECONDS)
     with in_process_collector(tmp_path) as server, ThreadPoolExecutor(1) as thread:
         campaign = server.create_campaign()
         device = campaign.enrol_device()
         with locked(server):
+            begun = write_begun(server)
             waiting = thread.submit(campaign.submit, device.body())
-            time.sleep(0.5)
+            assert begun.wait(HANG_SECONDS)
+            # Long enough for a refusal to arrive, if there were one.
+            time.sleep(0.1)
             assert not waiting.done()
         assert waiting.result().status == 200
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, insert, inspect, text
 
 from support.command_line import Command
 from support.database_audit import open_database
-from support.forked_collectors import CollectorForker, ForkedCollector
+from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.postgres import Cluster
 from support.running_collectors import (
     SMALL_PLAN,
@@ -214,9 +214,11 @@ def test_the_renamed_table_keeps_its_rows_its_key_and_its_cascade(database: str)
 
 
 @contextmanager
-def started_at_once(folder: Path, database: str) -> Iterator[list[ForkedCollector]]:
+def started_at_once(
+    folder: Path, fork_server: ForkServer, database: str
+) -> Iterator[list[ForkedCollector]]:
     """Two servers that find the same database, with one file of keys that is not there yet."""
-    with CollectorForker(folder) as forker:
+    with CollectorForker(folder, fork_server) as forker:
         servers = [forker.begin(database, TOKEN) for _ in range(2)]
         for server in servers:
             server.wait_until_it_answers()
@@ -225,13 +227,13 @@ def started_at_once(folder: Path, database: str) -> Iterator[list[ForkedCollecto
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["empty", "earlier version"])
 def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
-    postgres: Cluster, tmp_path: Path, earlier: bool
+    postgres: Cluster, fork_server: ForkServer, tmp_path: Path, earlier: bool
 ) -> None:
     with postgres.database() as database:
         if earlier:
             with open_database(database) as opened:
                 filled(opened)
-        with started_at_once(tmp_path, database) as (first, second):
+        with started_at_once(tmp_path, fork_server, database) as (first, second):
             campaign = first.create_campaign()
             device = campaign.enrol_device()
             elsewhere = RunningCampaign(second, campaign.id, campaign.plan)

@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 
 from support.concurrent_devices import CONNECTIONS, DeviceFleet, DeviceRequest
 from support.database_audit import open_database
-from support.forked_collectors import CollectorForker
+from support.forked_collectors import CollectorForker, ForkServer
 from support.postgres import Cluster
 from support.running_collectors import RunningCampaign, RunningCollector
 from support.waiting import eventually, meanwhile
@@ -77,10 +77,12 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    postgres: Cluster, fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     with (
         postgres.database() as database,
-        CollectorForker(tmp_path_factory.mktemp("pair")) as forker,
+        CollectorForker(tmp_path_factory.mktemp("pair"), fork_server) as forker,
     ):
         first, second = (forker.spawn(database, TOKEN) for _ in range(2))
         yield Pair(database, (first, second))
@@ -299,6 +301,7 @@ def test_a_change_at_one_is_known_to_the_other(pair: Pair) -> None:
     assert elsewhere.submit(fleet.devices[0].submission).status == 200, "it was counted before"
 
 
+@pytest.mark.slow
 def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
     for number in range(20):
         file = KeyFile(tmp_path / f"{number}.keys")

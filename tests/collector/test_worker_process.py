@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from support.waiting import HANG_SECONDS
+from support.waiting import HANG_SECONDS, eventually
 from unpoison import InvalidParameter, Plan
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 
 pytestmark = pytest.mark.slow
 
-LONG_SECONDS = 600.0
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerProcess]:
+    worker = WorkerProcess()
+    yield worker
+    worker.end()
 
 
 @pytest.fixture
-def worker() -> Iterator[WorkerProcess]:
+def other_worker() -> Iterator[WorkerProcess]:
+    """A worker that a test may end."""
     worker = WorkerProcess()
     yield worker
     worker.end()
@@ -43,25 +50,43 @@ def test_a_result_that_cannot_be_sent_is_an_exception(worker: WorkerProcess) -> 
     assert worker.run(divmod, 7, 2) == (3, 1)
 
 
+@contextmanager
+def read_by_another(pipe: Path) -> Iterator[None]:
+    """Wait until another process reads from a named pipe; nothing is written to it."""
+    ends: list[int] = []
+
+    def is_read() -> bool:
+        with suppress(OSError):  # Nobody has opened it to read.
+            ends.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(ends)
+
+    eventually(is_read)
+    yield
+    os.close(*ends)
+
+
 @pytest.mark.parametrize("end", ["end", "kill"])
-def test_a_busy_worker_can_be_ended_at_once(worker: WorkerProcess, end: str) -> None:
-    worker.run(os.getpid)
+def test_a_busy_worker_can_be_ended_at_once(
+    other_worker: WorkerProcess, tmp_path: Path, end: str
+) -> None:
+    worker, pipe = other_worker, tmp_path / "pipe"
     outcome: list[BaseException] = []
+    os.mkfifo(pipe)
 
     def wait() -> None:
         try:
-            worker.run(time.sleep, LONG_SECONDS)
+            worker.run(pipe.read_bytes)
         except WorkerEnded as ended:
             outcome.append(ended)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.2)
-    if end == "end":
-        worker.end()
-    else:
-        worker.process.kill()
-    thread.join(timeout=HANG_SECONDS)
+    with read_by_another(pipe):
+        if end == "end":
+            worker.end()
+        else:
+            worker.process.kill()
+        thread.join(timeout=HANG_SECONDS)
     assert [type(ended) for ended in outcome] == [WorkerEnded]
     # A killed process closes its pipe a moment before it can be waited for.
     worker.process.join(timeout=HANG_SECONDS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +47,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def started() -> Iterator[Callable[[str], Engine]]:
+    """Registered engines by their names, started once as their classes say."""
+    with ExitStack() as running:
+        yield cache(lambda name: running.enter_context(engines[name].example()))
+
+
 @pytest.fixture(scope="module", params=list(engines))
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Every registered engine in turn, started as its class says."""
-    with engines[request.param].example() as engine:
-        yield engine
+def engine(request: pytest.FixtureRequest, started: Callable[[str], Engine]) -> Engine:
+    """Every registered engine in turn."""
+    return started(request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -254,13 +262,16 @@ def test_without_the_extra_dask_is_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_the_command_line_counts_with_a_cluster_that_is_there(unpoison: Command) -> None:
+def test_the_command_line_counts_with_a_cluster_that_is_there(
+    unpoison: Command, started: Callable[[str], Engine]
+) -> None:
     path = write(Path("day.parquet").resolve(), *reports())
     PLAN.save("plan.json")
     common = ("summarise", str(path), "-p", "plan.json")
-    with DaskEngine.example() as dask:
-        cluster = ("--engine", "dask", "--scheduler", dask.scheduler)
-        unpoison.done(*common, "-o", "a.summary", *cluster)
+    dask = started("dask")
+    assert isinstance(dask, DaskEngine)
+    cluster = ("--engine", "dask", "--scheduler", dask.scheduler)
+    unpoison.done(*common, "-o", "a.summary", *cluster)
     unpoison.done(*common, "-o", "b.summary", "--workers", "2")
     assert Path("a.summary").read_bytes() == Path("b.summary").read_bytes()
     assert Summary.load("a.summary").reports.sum() == len(reports()[0])

@@ -9,7 +9,7 @@ import pytest
 
 from unpoison.experiments.planner import CLOSE, SECONDS, PlannerFigure
 from unpoison.experiments.planner_requests import BUDGETS, SHARES, USERS, drawn_requests
-from unpoison.planner import Setting, candidates
+from unpoison.planner import Candidate, Setting, candidates
 
 
 def rows(**changed: Any) -> pa.Table:
@@ -55,9 +55,17 @@ def test_only_requests_that_were_asked_again_can_have_changed() -> None:
     assert not confirmed(other_plan=[1.0] * 2 + [1.0] * 8)[2]
 
 
+def two_candidates(epsilon: float, **keys: Any) -> list[Candidate]:
+    return candidates(epsilon, epsilon / 2, **keys)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("little_effort")
-def test_a_request_is_predicted_and_measured() -> None:
+def test_a_request_is_predicted_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = "unpoison.experiments.planner_requests"
+    monkeypatch.setattr(f"{room}.FIRST_LOOK", 1)
+    monkeypatch.setattr(f"{room}.HARD_LOOK", 1)
+    monkeypatch.setattr(f"{room}.candidates", two_candidates)
     (row,) = drawn_requests(1, quick=True)[0].run()
     assert row["prediction_ratio"] == pytest.approx(row["predicted"] / row["measured"])
     assert 0.1 < row["prediction_ratio"] < 10

@@ -64,6 +64,7 @@ def test_poison_that_a_fit_has_is_not_found_again_beside_it() -> None:
     assert abs(beside.deviations[0, 0]) < 4
 
 
+@pytest.mark.slow
 def test_a_score_test_is_a_standard_normal_where_nobody_attacks() -> None:
     chosen = [PoisonRange(End(0.75), End(1.0)), PoisonRange(End(0.0), End(0.25))]
     deviations = [

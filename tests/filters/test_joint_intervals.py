@@ -30,6 +30,7 @@ def errors(fits: list[Fit], values: FloatArray, truth: float) -> tuple[FloatArra
     return np.array(likely), np.array(free)
 
 
+@pytest.mark.slow
 def test_users_at_one_end_bias_the_most_likely_mean_but_not_the_free_one() -> None:
     counts = counted(PLAN, Population(np.array([1.0]), np.array([40_000])))
     rng = np.random.default_rng(1)
@@ -73,6 +74,7 @@ def test_intervals_cover_users_who_are_all_at_one_end(mechanism: str, end: float
     assert covered >= 3
 
 
+@pytest.mark.slow
 def test_frequencies_near_zero_have_intervals_that_cover() -> None:
     names = [f"c{number}" for number in range(12)]
     plan = Plan.new("k-rr", 2.0, min_epsilon=0.5, categories=names)

@@ -230,6 +230,7 @@ def test_a_deviance_has_the_distribution_that_the_limit_assumes() -> None:
     assert np.mean(np.array(deviances) > chi2(14).isf(0.1)) == pytest.approx(0.1, abs=0.06)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.integers(0, 1000), min_size=1, max_size=6),

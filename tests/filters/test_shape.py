@@ -163,6 +163,7 @@ def test_a_smooth_histogram_has_the_mean_of_the_fit_or_a_given_one(
     assert smooth.fractions.sum() + smooth.atom_fractions.sum() == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_counts_choose_how_smooth_it_is() -> None:
     roughness = {}
     for shape in ("even", "smooth", "spikes"):

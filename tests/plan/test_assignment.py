@@ -111,6 +111,7 @@ def test_equal_groups_differ_by_one_user_at_most(groups: int, users: int) -> Non
     assert sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(weights=st.lists(st.integers(1, 50), min_size=1, max_size=6), users=st.integers(0, 10**7))
 def test_groups_have_their_shares_to_less_than_one_user(weights: list[int], users: int) -> None:

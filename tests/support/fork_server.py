@@ -1,8 +1,9 @@
 """Script that forks collectors on request, run by `support.forked_collectors`.
 
 It imports the collector once, then reads one JSON command a line and answers each with one line:
-`{"environment": …}` forks `unpoison serve` and gives its `pid`, `{"read_line": pid}` gives the next
-line of its standard output, and `{"wait": pid}` waits for its end and gives its exit code.
+`{"folder": …, "environment": …}` forks `unpoison serve` there and gives its `pid`, `{"read_line":
+pid}` gives the next line of its standard output, and `{"wait": pid}` waits for its end and gives
+its exit code.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ def _answer(command: dict[str, Any], unpoison: Callable[[], None]) -> dict[str, 
         return {"code": os.waitstatus_to_exitcode(status)}
     if "read_line" in command:
         return {"line": outputs[command["read_line"]].readline()}
-    return {"pid": _fork(command["environment"], unpoison)}
+    return {"pid": _fork(command["folder"], command["environment"], unpoison)}
 
 
-def _fork(environment: dict[str, str], unpoison: Callable[[], None]) -> int:
+def _fork(folder: str, environment: dict[str, str], unpoison: Callable[[], None]) -> int:
     """Fork a collector whose standard output is kept in `outputs`."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.dup2(theirs, sys.stdout.fileno())
         os.close(ours)
+        os.chdir(folder)
         os.environ.update(environment)
         sys.argv = ["unpoison", "serve"]
         code = 0
