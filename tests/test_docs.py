@@ -60,8 +60,6 @@ SEEDS = re.compile(r"for seed in range\(\d+\)")
 """Loops that repeat one calculation with other random numbers, to average its error."""
 TRIALS = re.compile(r"--trials \d+")
 """The same in a command."""
-CASES = re.compile(r"\bin cases:")
-"""A loop over two methods on two datasets each: two cases have both of both."""
 PREPARATION = """
 import subprocess
 from unpoison.cli import plan_advice, run as command_line
@@ -297,7 +295,7 @@ def script(page: str) -> str:
     lines = [PREPARATION]
     for kind, body in FENCE.findall(page):
         if kind == "python":
-            lines.append(CASES.sub("in cases[1:3]:", SEEDS.sub("for seed in range(1)", body)))
+            lines.append(SEEDS.sub("for seed in range(1)", body))
         if kind == "console":
             lines += commands(body)
     return "\n".join(lines)
