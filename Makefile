@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# Tests start hundreds of processes, each of which would compile all modules anew.
+# Compiled modules are kept also where a shell asks Python for none: tests start hundreds of
+# processes, and pytest rewrites every assertion.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick check docs docs-outputs bench evaluation clean
@@ -14,9 +15,6 @@ demo: $(STAMP)  ## a poisoned collection by every method, then a collector with 
 
 # One process of tests a core: further threads of linear algebra would wait for each other, busily.
 test quick: export OPENBLAS_NUM_THREADS = 1
-# Compiled test modules are kept where a shell asks Python for none: pytest rewrites every assertion,
-# which takes each process ten seconds more than loading what it wrote before.
-test quick: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)  ## all tests and the examples in the docstrings, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile
