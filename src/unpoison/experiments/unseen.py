@@ -24,6 +24,7 @@ from unpoison.experiments.unseen_collections import (
 from unpoison.experiments.unseen_measures import Collections, per_cent
 
 COUNT, QUICK_COUNT = 500, 15
+"""Poisoned collections, and as many quiet ones: 1 % of them is 5. Quick: each attack once."""
 SLICES = {
     "attack": ("kind", (*ATTACKS, NOBODY)),
     "ε": ("epsilon_slice", tuple(EPSILON_SLICES)),

@@ -17,16 +17,19 @@ import numpy as np
 from unpoison.estimate.methods import estimates
 from unpoison.estimate.options import FilterOptions
 from unpoison.experiments.cell import COLLECTION, Cell
-from unpoison.experiments.joint_claims import JOINT
+from unpoison.protocols.joint import JOINT
 from unpoison.simulation import Population, Simulation, simulate
 from unpoison.simulation.informed_fit import informed_mean
 from unpoison.simulation.trial import GROUPED, compare_with_truth
 
 SEED = 20_150
+"""Chosen before any collection was drawn, and never changed."""
 SHAPES = ("smooth", "spikes", "lattice", "ends", "taxi", "retirement")
 MECHANISMS = ("piecewise", "square-wave", "piecewise-integer", "square-wave-integer")
 USERS, QUICK_USERS = (5_000, 1_000_000), (5_000, 20_000)
+"""From what a small product has to what a large one samples; quick ones take a second each."""
 BUDGETS, GROUPS, GAMMAS = (0.25, 8.0), (2, 6), (0.005, 0.45)
+"""ε from strict to what large deployments use; γ from what hardly moves a mean to nearly half."""
 NOBODY = "none"
 NEAR_ENDS = (0.5, 0.9)
 """Where ranges of poison begin, on the way from the middle of the report domain to its end: the

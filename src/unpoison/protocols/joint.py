@@ -10,12 +10,11 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.estimate import Estimate, WorstCase
-from unpoison.estimate.methods import FilterMethod, methods
+from unpoison.estimate.methods import FilterMethod, methods, unfit_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
 from unpoison.filters.joint import Interval, Intervals
 from unpoison.plan import Plan
-from unpoison.plan.plan import DAP
 from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import IntervalOf, JointAnalysis
@@ -49,9 +48,8 @@ def estimate_joint(
     (True, 0.2)
     """
     plan = summary.plan
-    if plan.protocol != DAP:
-        rule = "must be baseline or a defence for a baseline plan"
-        raise InvalidParameter("method", rule, JOINT)
+    if not plan.one_group_a_user:
+        raise unfit_method(plan, JOINT)
     if len(plan.categories or ()) > joint_constants.MOST_CATEGORIES:
         rule = (
             f"joint takes at most {joint_constants.MOST_CATEGORIES} categories: emf-star takes more"
@@ -181,9 +179,8 @@ class JointMethod(FilterMethod):
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
         """Whether users are in one group each, and categories are few enough for the solver."""
-        return (
-            plan.protocol == DAP and len(plan.categories or ()) <= joint_constants.MOST_CATEGORIES
-        )
+        few = len(plan.categories or ()) <= joint_constants.MOST_CATEGORIES
+        return plan.one_group_a_user and few
 
     def answer(
         self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None

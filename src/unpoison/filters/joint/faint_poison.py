@@ -60,8 +60,8 @@ class FaintPoison:
         counts = fit.point.counts
         groups, outputs = counts.counts.shape
         if sets is None:
-            some = (chosen[None] for chosen in sets_of_groups(groups))
-            sets = np.concatenate([np.ones((1, groups), dtype=bool), *some])
+            subsets = (attacked[None] for attacked in sets_of_groups(groups))
+            sets = np.concatenate([np.ones((1, groups), dtype=bool), *subsets])
         if counts.ordered:
             ranges = coarse_ranges(outputs) if ranges is None else ranges
             shapes = range_shapes(ranges, counts)

@@ -13,7 +13,7 @@ from unpoison.filters.joint.counts import JointCounts
 from unpoison.filters.joint.model import PoisonModel
 from unpoison.filters.joint.point import Point
 from unpoison.filters.joint.scoring import ScoringStep
-from unpoison.filters.step_to_bound import step_to_bound
+from unpoison.filters.step_to_bound import step_within_bounds
 from unpoison.types import FloatArray
 
 
@@ -88,7 +88,7 @@ def _move(point: Point, step: ScoringStep) -> float:
 
 def _reach(values: FloatArray, direction: FloatArray) -> float:
     """The fraction of a direction, at most 1, that leaves all values above 0."""
-    return min(1.0, constants.STEP_TO_BOUND * step_to_bound(values, direction))
+    return step_within_bounds(values, direction, constants.STEP_TO_BOUND)
 
 
 def _lower_barrier(point: Point, step_length: float) -> None:
