@@ -41,8 +41,9 @@ MOST_UNEVEN = 0.95
 """The largest share of attackers that the weights of an uneven attack may give to a group."""
 
 EPSILON_SLICES = {"1/4 to 1/2": 0.5, "1/2 to 1": 1.0, "1 to 2": 2.0, "2 to 4": 4.0, "4 to 8": 8.0}
+"""The upper end of every slice by ε, each twice the one before, by its name."""
 USER_SLICES = {"5,000 to 20,000": 20_000, "to 100,000": 100_000, "to 10^6": 1_000_000}
-"""The upper end of every slice by its name."""
+"""The upper end of every slice by users: about as many collections in each."""
 
 
 @dataclass(frozen=True)
