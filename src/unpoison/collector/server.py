@@ -112,7 +112,7 @@ def check(settings: Settings) -> dict[str, str]:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     check(Settings.load(database=f"{folder}/reports.db"))["schema"]
-    'none yet; would become 0003'
+    'none yet; would become 0006'
     """
     url = database_url(settings.database.get_secret_value())
     present, wanted = _present_schema(settings, url), newest()

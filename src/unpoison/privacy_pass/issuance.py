@@ -1,4 +1,4 @@
-"""Issuance of RFC 9578, type 2: a device blinds, an issuer signs, the device takes the blind off."""
+"""Issuance of RFC 9578, type 2: a device blinds a token, and an issuer signs it."""
 
 from __future__ import annotations
 
