@@ -138,14 +138,15 @@ def test_other_media_types_addresses_and_methods_are_refused(issuer: RunningIssu
 
 
 def test_pages_of_named_origins_may_ask() -> None:
+    path = "/token-request"
     asked = {
         "Access_Control_Request_Method": "POST",
         "Access_Control_Request_Headers": "authorization,content-type",
     }
     with running_issuer(KEYS[:1], origins=["https://app.example"]) as issuer:
-        allowed = issuer.request("OPTIONS", "/token-request", Origin="https://app.example", **asked)
+        allowed = issuer.request("OPTIONS", path, None, Origin="https://app.example", **asked)
         assert allowed.headers["access-control-allow-origin"] == "https://app.example"
-        refused = issuer.request("OPTIONS", "/token-request", Origin="https://b.example", **asked)
+        refused = issuer.request("OPTIONS", path, None, Origin="https://b.example", **asked)
         assert "access-control-allow-origin" not in refused.headers
 
 
