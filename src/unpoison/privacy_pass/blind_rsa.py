@@ -16,8 +16,13 @@ import hashlib
 import math
 import secrets
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from unpoison.errors import InvalidParameter, MissingExtra
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 HASH = "sha384"
 HASH_BYTES = 48
@@ -26,6 +31,9 @@ SALT_BYTES = 48
 """As long as the hash: the variant PSS of RFC 9474, where PSSZERO has none."""
 TRAILER = b"\xbc"
 """The last byte of an encoded message (RFC 8017, section 9.1.1)."""
+CACHED_KEYS = 64
+"""Keys that OpenSSL keeps ready, one for each running campaign: to check a key takes longer than to
+verify a signature with it."""
 EXPONENT_BLINDING_BITS = 64
 """Random bits that lengthen the private exponents: two signatures never use the same ones."""
 
@@ -52,12 +60,11 @@ class RsaPublicKey:
         try:
             from cryptography.exceptions import InvalidSignature
             from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
-            from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
             from cryptography.hazmat.primitives.hashes import SHA384
         except ImportError:
             raise MissingExtra("a token", "tokens") from None
         try:
-            key = RSAPublicNumbers(self.exponent, self.modulus).public_key()
+            key = _openssl_key(self.modulus, self.exponent)
             key.verify(signature, message, PSS(MGF1(SHA384()), SALT_BYTES), SHA384())
         # ValueError: OpenSSL refuses numbers that are no RSA key.
         except (InvalidSignature, ValueError):
@@ -168,6 +175,13 @@ class RsaPrivateKey:
         exponent = pow(self.exponent, -1, prime - 1)
         lengthened = exponent + secrets.randbits(EXPONENT_BLINDING_BITS) * (prime - 1)
         return pow(base % prime, lengthened, prime)
+
+
+@lru_cache(maxsize=CACHED_KEYS)
+def _openssl_key(modulus: int, exponent: int) -> RSAPublicKey:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+
+    return RSAPublicNumbers(exponent, modulus).public_key()
 
 
 def encode_pss(message: bytes, bits: int, salt: bytes) -> bytes:
