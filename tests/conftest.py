@@ -25,7 +25,11 @@ NEEDS = {
 
 
 EXAMPLES = {
-    "server": ("unpoison.collector.process.", "unpoison.collector.server."),
+    "server": (
+        "unpoison.collector.process.",
+        "unpoison.collector.server.",
+        "unpoison.issuer.server.",
+    ),
     "slow": (
         "unpoison.collector.service.worker_process.",
         "unpoison.defences.emf_isolation_forest.",

@@ -28,6 +28,8 @@ ONE_OF_EACH: list[Exception] = [
     errors.NotEnoughData("none"),
     errors.BudgetExceeded("max_epsilon", Fraction(1, 3), Fraction(1, 4)),
     errors.CollectorNotTrusted("the ticket is for another campaign"),
+    errors.IssuerNotTrusted("the issuer's signature is not valid"),
+    errors.IssuerRefused(403, "no-tokens-left"),
     errors.CollectorRefused(409, "ticket-used", "The ticket has been used."),
     errors.CollectorUnreachable("https://collector.example", 3, "connection refused"),
     errors.MissingExtra("drawing", "plots"),

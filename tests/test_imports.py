@@ -8,7 +8,7 @@ import pytest
 HEAVY = {
     *("scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.sparse", "scipy.special"),
     *("scipy.stats", "pyarrow", "matplotlib", "dask", "numba", "pandas", "polars"),
-    *("fastapi", "sqlalchemy", "uvicorn", "pydantic"),
+    *("fastapi", "sqlalchemy", "uvicorn", "pydantic", "cryptography"),
 }
 """Modules that take a tenth of a second or more to load: SciPy's parts load when they are used."""
 

@@ -14,6 +14,8 @@
     ├── BudgetExceeded      a report would spend more than a device allows
     ├── CollectorNotTrusted  a collector asks for what a device must not do, or answers nonsense
     ├── CollectorRefused    a collector answered with an error
+    ├── IssuerNotTrusted    an issuer's signature or directory is not what it should be
+    ├── IssuerRefused       an issuer of tokens answered with an error
     ├── CollectorUnreachable  a collector did not answer, however often it was asked
     └── MissingExtra        an optional dependency is not installed
 
@@ -151,6 +153,26 @@ class CollectorRefused(UnpoisonError, ValueError):
 
     def __str__(self) -> str:
         return f"the collector refused ({self.status} {self.code}): {self.message}"
+
+
+class IssuerNotTrusted(UnpoisonError, ValueError):
+    """An issuer signs with another key than it should, or its answer makes no sense."""
+
+
+class IssuerRefused(UnpoisonError, ValueError):
+    """An issuer of tokens answered with an error, which may have a code.
+
+    >>> str(IssuerRefused(403, "no-tokens-left"))
+    'the issuer refused (403 no-tokens-left)'
+    """
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(status, code)
+        self.status = status
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"the issuer refused ({self.status} {self.code})"
 
 
 class CollectorUnreachable(UnpoisonError, ConnectionError):

@@ -178,6 +178,7 @@ def answers(server: InProcessCollector, campaign: RunningCampaign) -> dict[str, 
         "static": server.request("GET", "/static/page.css"),
         "no static": server.request("GET", "/static/none.css"),
         "client": server.request("GET", "/client.js"),
+        "tokens": server.request("GET", "/privacy-pass.js"),
         "description": server.request("GET", "/openapi.json"),
         "health": server.request("GET", "/healthz"),
         "metrics": server.request("GET", "/metrics"),
@@ -207,7 +208,8 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(
         assert headers["x-content-type-options"] == "nosniff", kind
         assert headers["referrer-policy"] == "no-referrer", kind
         assert headers["cross-origin-opener-policy"] == "same-origin", kind
-        kept = "no-cache" if kind in ("static", "client", "head", "no static") else "no-store"
+        files = ("static", "client", "tokens", "head", "no static")
+        kept = "no-cache" if kind in files else "no-store"
         assert headers["cache-control"] == kept, kind
         assert "server" not in headers, kind
         assert "x-powered-by" not in headers, kind

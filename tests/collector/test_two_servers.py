@@ -25,6 +25,7 @@ from support.database_audit import open_database
 from support.forked_collectors import CollectorForker, ForkServer
 from support.postgres import Cluster
 from support.running_collectors import RunningCampaign, RunningCollector
+from support.token_holders import key_holder
 from support.waiting import eventually, meanwhile
 from unpoison import Summary
 from unpoison.bench.load import Outcome, fire, post
@@ -315,3 +316,19 @@ def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
             key_lists = [making.result() for making in [threads.submit(make) for _ in range(8)]]
         assert all(keys == file.load() for keys in key_lists)
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_token_that_is_shown_to_both_at_once_lets_one_device_in(pair: Pair) -> None:
+    issuer = key_holder("first")
+    campaign = pair.campaign(access="token", issuer=issuer.body())
+    tokens = [issuer.token_for(campaign) for _ in range(20)]
+
+    def request(token: str) -> bytes:
+        device = {"device": secrets.token_hex(32), "token": token}
+        return post(f"{campaign.path}/tickets", json.dumps(device).encode())
+
+    first, second = ([request(token) for token in tokens] for _ in range(2))
+    outcomes = pair.fire(first, second)
+    statuses = Counter(status for outcome in outcomes for status in outcome.statuses)
+    assert statuses == {200: 20, 409: 20}
+    eventually(lambda: campaign.status()["enrolled"] == 20)

@@ -93,8 +93,9 @@ class _Handler(BaseHTTPRequestHandler):
         request = self._record()
         if request.path.startswith("/v1/"):
             self._answer(request)
-        elif request.path == "/client.js":
-            self._send(200, CLIENT.read_bytes(), "text/javascript")
+        elif request.path in ("/client.js", "/privacy-pass.js"):
+            file = CLIENT.with_name(request.path[1:])
+            self._send(200, file.read_bytes(), "text/javascript")
         elif request.path == "/":
             policy = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
             self._send(200, PAGE, "text/html", policy)

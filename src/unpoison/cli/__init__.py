@@ -19,6 +19,7 @@ from unpoison.cli.bench import bench
 from unpoison.cli.campaign import campaign
 from unpoison.cli.estimate import estimate
 from unpoison.cli.help_names import CommandWithNames
+from unpoison.cli.issuer import issuer
 from unpoison.cli.perturb import perturb
 from unpoison.cli.plan import plan
 from unpoison.cli.report import report
@@ -42,6 +43,7 @@ TERMINATED = 143
 for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, serve):
     app.command(cls=CommandWithNames)(command)
 app.add_typer(campaign)
+app.add_typer(issuer)
 app.command(cls=CommandWithNames)(report)
 app.command(cls=CommandWithNames)(bench)
 

@@ -11,7 +11,7 @@ import typer
 
 from unpoison.cli.operator_options import operator_command
 from unpoison.cli.options import Json, number_option, option, whole_number_option
-from unpoison.errors import InvalidParameter
+from unpoison.errors import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
     from unpoison.client.operator import Operator
@@ -41,8 +41,26 @@ def create(
     plan: Annotated[Path, typer.Argument(help="Plan file (see `unpoison plan`).")],
     name: Annotated[str, option("Its name, for people.")],
     access: Annotated[
-        str, option("invite: devices need one each; open: anybody, rate-limited.")
+        str,
+        option(
+            "invite: devices need one each; token: they need one of --issuer-key; open: anybody, "
+            "rate-limited."
+        ),
     ] = "invite",
+    issuer_key: Annotated[
+        Path | None, option("PEM file with the public key of the tokens' issuer.")
+    ] = None,
+    issuer_name: Annotated[
+        str | None, option("The issuer's host, such as login.example.", metavar="HOST")
+    ] = None,
+    origin: Annotated[
+        list[str] | None,
+        option(
+            "A host under which devices reach this collector; tokens are valid there only. May be "
+            "repeated.",
+            metavar="HOST",
+        ),
+    ] = None,
     min_users: Annotated[
         int, whole_number_option("No estimate before so many users have reported.")
     ] = DEFAULT_MIN_USERS,
@@ -53,6 +71,9 @@ def create(
     """Create a campaign from a plan.
 
     Example: unpoison campaign create plan.json --name "Ride starts" --open
+
+    Example: unpoison campaign create plan.json --name Rides --access token --issuer-key
+    rides.pub.pem --issuer-name login.example --origin collector.example
     """
     from unpoison.plan import Plan
 
@@ -60,6 +81,7 @@ def create(
         "name": name,
         "plan": Plan.load(plan).to_dict(),
         "access": access,
+        **_issuer(access, issuer_key, issuer_name, origin or []),
         "min_users": min_users,
         "closes_at": _utc_time(closes_at),
         "open": start,
@@ -243,6 +265,24 @@ def delete(
         typer.confirm(f"Delete {campaign_id} with all its counts?", abort=True)
     operator.delete(path)
     typer.echo(f"{campaign_id}: deleted")
+
+
+def _issuer(access: str, key: Path | None, name: str | None, origins: list[str]) -> dict[str, Any]:
+    """The issuer of a campaign by token, for the body of its creation."""
+    if access != "token":
+        if key is not None or name is not None or origins:
+            rule = "must be token for --issuer-key, --issuer-name and --origin"
+            raise InvalidParameter("--access", rule, repr(access))
+        return {}
+    if key is None or name is None:
+        raise InvalidParameter("--access", "token needs --issuer-key and --issuer-name", "token")
+    try:
+        text = key.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidFile(key, "cannot be read as a public key in PEM") from None
+    if "PRIVATE" in text:
+        raise InvalidFile(key, "is a private key; the collector needs the public one")
+    return {"issuer": {"name": name, "key": text, "origins": origins}}
 
 
 def _change(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unpoison.cli.options import Json, number_option, option, parse_number
+from unpoison.errors import InvalidFile, InvalidParameter
 
 if TYPE_CHECKING:
-    from unpoison.client import Ledger, Policy, Receipt
+    from unpoison.client import Issuer, Ledger, Policy, Receipt
 
 FROM_STANDARD_INPUT = "-"
 DEFAULT_MAX_EPSILON, DEFAULT_LIFETIME_EPSILON = 1.0, 8.0
@@ -39,6 +41,17 @@ def report(
         typer.Option(
             envvar="UNPOISON_INVITE", help="The invite, for a campaign that is not open to all."
         ),
+    ] = None,
+    issuer: Annotated[
+        str | None,
+        option("Address of the issuer of the token, for a campaign by token.", metavar="URL"),
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(envvar="UNPOISON_ACCOUNT", help="Your account's token at the issuer."),
+    ] = None,
+    issuer_key: Annotated[
+        Path | None, option("PEM file: take tokens of this key only, whatever the campaign says.")
     ] = None,
     low: Annotated[float | None, number_option("The range that you agree to: from.")] = None,
     high: Annotated[
@@ -87,14 +100,40 @@ def report(
     policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon, step)
     check_campaign_id(campaign)
     # Options first: an address that is refused must not cost the user a value that was typed in.
-    with Transport(collector, insecure=insecure) as transport:
+    with (
+        Transport(collector, insecure=insecure) as transport,
+        _token_issuer(issuer, account, issuer_key, insecure) as token_issuer,
+    ):
         text = _value_text(value)
         parsed = text if categories else _number_or_nan(text)
         # Refuse a value that is none before the ledger's file is created.
         policy.encode(parsed)
         with Ledger.default() if ledger is None else Ledger(ledger) as opened:
-            receipt = Device(collector, policy, opened, transport).report(campaign, parsed, invite)
+            device = Device(collector, policy, opened, transport, issuer=token_issuer)
+            receipt = device.report(campaign, parsed, invite)
     _print_receipt(receipt, policy, opened, json)
+
+
+@contextmanager
+def _token_issuer(
+    url: str | None, account: str | None, key: Path | None, insecure: bool
+) -> Iterator[Issuer | None]:
+    """The issuer of the options, if they name one."""
+    if url is None:
+        if key is not None:
+            raise InvalidParameter("--issuer-key", "needs --issuer", "no --issuer")
+        yield None
+        return
+    from unpoison.client import Issuer
+
+    if account is None:
+        raise InvalidParameter("--issuer", "needs --account", "none")
+    try:
+        pem = None if key is None else key.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidFile(key, "cannot be read as a public key in PEM") from None
+    with Issuer(url, account, key=pem, insecure=insecure) as issuer:
+        yield issuer
 
 
 def _value_text(value: str) -> str:

@@ -3,6 +3,7 @@
 from unpoison.client.address import Address, check_campaign_id
 from unpoison.client.device import Device, draw_cells, submission
 from unpoison.client.enrolment import Enrolment
+from unpoison.client.issuer import Issuer
 from unpoison.client.ledger import Draw, Entry, Ledger
 from unpoison.client.ledger_file import default_ledger_path
 from unpoison.client.offer import Offer
@@ -19,6 +20,7 @@ __all__ = [
     "Enrolment",
     "Entry",
     "Exchange",
+    "Issuer",
     "Ledger",
     "Offer",
     "Policy",

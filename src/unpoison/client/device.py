@@ -11,6 +11,7 @@ import numpy as np
 
 from unpoison.client.address import Address, check_campaign_id
 from unpoison.client.enrolment import Enrolment, checked_ticket
+from unpoison.client.issuer import Issuer, checked_terms
 from unpoison.client.ledger import Draw, Entry, Ledger
 from unpoison.client.offer import Offer, checked_offer
 from unpoison.client.offered_plan import chosen_tier
@@ -68,8 +69,10 @@ class Device(Closing):
         transport: Exchange | None = None,
         *,
         insecure: bool = False,
+        issuer: Issuer | None = None,
     ) -> None:
         self.collector = str(Address.parse(collector))
+        self.issuer = issuer
         self.policy = policy
         self._opened_here = ExitStack()
         if transport is None:
@@ -111,6 +114,17 @@ class Device(Closing):
             raise BudgetExceeded(limit, budget, remaining)
         return self._ticket(offer, entry, invite)
 
+    def fetch_token(self, campaign: str) -> None:
+        """Get the token that a campaign needs from the issuer, and keep it for `report`.
+
+        Done some time before the report, it hides from whoever watches both the issuer and the
+        collector which account the report belongs to.
+        """
+        check_campaign_id(campaign)
+        offer = self._offer(campaign, None)
+        if offer.needs_token:
+            self._token(offer)
+
     def draw(self, enrolment: Enrolment, value: object) -> Entry:
         """Draw the reports of a value and record them; if they are drawn already, those stand."""
         return self._draw(enrolment, self.policy.encode(value))
@@ -150,8 +164,27 @@ class Device(Closing):
         # An open campaign does not need the invite, so that it does not learn it.
         if offer.needs_invite:
             request["invite"] = str(invite)
+        if offer.needs_token:
+            request["token"] = self._token(offer)
         body = self._post(offer.campaign, "tickets", request)
         return checked_ticket(body, offer, entry.tier, self.policy)
+
+    def _token(self, offer: Offer) -> str:
+        """The campaign's token: the one in the ledger, or else a new one from the issuer."""
+        terms = checked_terms(offer, Address.parse(self.collector))
+        wallet, key = self.ledger.wallet, (self.collector, offer.campaign)
+        held = wallet.held(key)
+        # A collector that changes its terms could otherwise use up the tokens of an account.
+        if held is not None and not terms.are_of(held.pending):
+            raise CollectorNotTrusted("the campaign's tokens are others than it asked for before")
+        if held is not None and held.token is not None:
+            return held.token
+        if self.issuer is None:
+            raise InvalidParameter("issuer", "is needed for this campaign", "none")
+        # Checked before anything is written: a key that is not the issuer's never gets there.
+        self.issuer.check(terms)
+        held = held or wallet.begin(key, terms.new_pending())
+        return wallet.record(key, self.issuer.signed(held.pending))
 
     def _draw(self, enrolment: Enrolment, encoded: float) -> Entry:
         offer = enrolment.offer

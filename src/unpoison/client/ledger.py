@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import RLock
 
 from unpoison.client.ledger_file import default_ledger_path, open_ledger_file
+from unpoison.client.wallet import Wallet
 from unpoison.errors import BudgetExceeded, InvalidFile
 from unpoison.system.closing import Closing
 
@@ -160,6 +161,11 @@ class Ledger(Closing):
         """The budget that all campaigns together have spent, exactly."""
         with self._guarded():
             return self._spent()
+
+    @property
+    def wallet(self) -> Wallet:
+        """The tokens in the same file."""
+        return Wallet(self._transaction)
 
     def close(self) -> None:
         """Close the file."""

@@ -45,6 +45,18 @@ CREATE TABLE entries (
 );
 COMMIT;
 """
+TOKENS = """
+CREATE TABLE IF NOT EXISTS tokens (
+    collector TEXT NOT NULL,
+    campaign TEXT NOT NULL,
+    key TEXT NOT NULL,
+    pending TEXT NOT NULL,
+    token TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (collector, campaign)
+)
+"""
+"""Tokens of campaigns that need one. The table is made when it is first missing, in ledgers of any
+age: programs that do not know it leave it alone, so that the format stays the same."""
 
 
 def default_ledger_path(
@@ -77,6 +89,7 @@ def open_ledger_file(path: Path | None) -> sqlite3.Connection:
     if path is None:
         memory = _connect(":memory:")
         memory.executescript(SCHEMA)
+        memory.execute(TOKENS)
         return memory
     try:
         if not path.exists():
@@ -87,6 +100,7 @@ def open_ledger_file(path: Path | None) -> sqlite3.Connection:
         raise InvalidFile(path, f"cannot be opened as a ledger ({fault})") from None
     try:
         _check_is_ledger(connection, path)
+        _add_tokens(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -124,6 +138,13 @@ def _check_is_ledger(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidFile(path, f"has the format {version}; known is {FORMAT}")
     if integrity != "ok":
         raise InvalidFile(path, f"is damaged ({integrity})")
+
+
+def _add_tokens(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        connection.execute(TOKENS)
+    except sqlite3.Error as fault:
+        raise InvalidFile(path, f"cannot be used as a ledger ({fault})") from None
 
 
 def _create(path: Path) -> None:

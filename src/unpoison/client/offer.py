@@ -11,7 +11,7 @@ from unpoison.client.responses import required_member
 from unpoison.errors import CollectorNotTrusted
 from unpoison.plan import Plan
 
-ACCESS = ("invite", "open")
+ACCESS = ("invite", "open", "token")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,15 @@ class Offer:
     campaign: str
     access: str
     plan: Plan
+    token_challenge: str = ""
+    """What tokens must be for, in base64url; empty if devices need none."""
+    token_key: str = ""
+    """The key that signs them, in base64url."""
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether only devices with a token may take part."""
+        return self.access == "token"
 
     @property
     def needs_invite(self) -> bool:
@@ -47,9 +56,12 @@ def checked_offer(body: dict[str, Any], campaign: str, policy: Policy) -> Offer:
         raise CollectorNotTrusted("the answer is about another campaign")
     access = required_member(body, "access", str)
     if access not in ACCESS:
-        raise CollectorNotTrusted("the campaign is neither open nor by invite")
+        raise CollectorNotTrusted("the campaign is neither open nor by invite or token")
     plan = offered_plan(required_member(body, "plan", dict), policy)
     # Tickets and the ledger name a plan by its fingerprint, so it must be the plan's own.
     if required_member(body, "fingerprint", str) != plan.fingerprint:
         raise CollectorNotTrusted("the plan is not the one that its fingerprint names")
-    return Offer(campaign, access, plan)
+    if access != "token":
+        return Offer(campaign, access, plan)
+    challenge, key = (required_member(body, f"token_{name}", str) for name in ("challenge", "key"))
+    return Offer(campaign, access, plan, challenge, key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.client import (
     HTTPConnection,
     HTTPException,
@@ -75,11 +75,14 @@ class Transport(Closing):
         timeout: float = TIMEOUT,
         retries: Retries | None = None,
         context: ssl.SSLContext | None = None,
+        post_headers: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = Address.parse_for_secrets(collector, insecure)
         self.timeout, self.retries, self.context = timeout, retries or Retries(), context
+        self.post_headers = {"Content-Type": "application/json", **(post_headers or {})}
+        """Headers of requests that have a body."""
         self.sleep, self.clock = sleep, clock
         self._connection: HTTPConnection | None = None
         self._deadline = 0.0
@@ -127,7 +130,7 @@ class Transport(Closing):
         connection = self._connected()
         headers = {"Accept": "application/json"}
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers |= self.post_headers
         connection.request(method, self.address.prefix + path, body, headers)
         with connection.getresponse() as http_response:
             wait = retry_after_seconds(http_response.headers.get("Retry-After"))

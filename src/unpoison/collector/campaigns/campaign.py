@@ -12,7 +12,7 @@ from unpoison.collector.credentials import new_campaign_id
 from unpoison.plan import Plan
 
 DRAFT, OPEN, CLOSED = "draft", "open", "closed"
-INVITE_ONLY, OPEN_TO_ALL = "invite", "open"
+INVITE_ONLY, OPEN_TO_ALL, BY_TOKEN = "invite", "open", "token"
 DEFAULT_MIN_USERS = 1000
 """Users who must have reported before estimates are made, unless the operator says otherwise. With
 so many at ε = 1 the standard error of a mean is a twentieth of the range."""

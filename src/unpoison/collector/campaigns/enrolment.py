@@ -1,4 +1,4 @@
-"""Enrolment: a device shows an invite (or, in an open campaign, none) and gets one ticket."""
+"""Enrolment: a device shows an invite, a token or, where the campaign is open, neither."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, or_, select, update
 
 from unpoison.collector.campaigns.assignment import group_of, groups_to_assign
-from unpoison.collector.campaigns.campaign import INVITE_ONLY, Campaign
+from unpoison.collector.campaigns.campaign import BY_TOKEN, INVITE_ONLY, Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
 from unpoison.collector.campaigns.counters import count_activity
 from unpoison.collector.campaigns.group_counters import count_devices
 from unpoison.collector.campaigns.locks import indices_by_campaign, lock_campaign
+from unpoison.collector.campaigns.spent_tokens import add_spent_tokens, tickets_of_tokens
 from unpoison.collector.faults import Fault
 from unpoison.collector.storage.dialects import insert_rows
 from unpoison.collector.storage.schema import invites, tickets
@@ -28,7 +29,7 @@ came next to whom, and so whose groups are in one block with its own."""
 
 @dataclass(frozen=True)
 class EnrolmentRequest:
-    """A device's request for its ticket; `device` and `invite` are hashes.
+    """A device's request for its ticket; `device`, `invite` and `token` are hashes.
 
     >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
     >>> with temporary_campaign() as (connection, campaign):
@@ -40,6 +41,8 @@ class EnrolmentRequest:
     device: str
     tier: int
     invite: bytes | None = None
+    token: bytes | None = None
+    """Of a token whose signature has been verified."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,12 @@ class _CampaignEnrolments:
         self.invites: dict[bytes, Row[Any]] = {}
         self.spent: dict[bytes, int] = {}
         """Invites that have been used, and the numbers of their tickets."""
+        self.spent_tokens: dict[bytes, int] = {}
+        """The same for tokens."""
         self.new: list[IssuedTicket] = []
 
     def look_up(self, requests: Sequence[EnrolmentRequest]) -> None:
-        """Read the invites that are shown, and the tickets that were issued before."""
+        """Read the invites and tokens that are shown, and the tickets that were issued before."""
         campaign = requests[0].campaign.id
         codes = [request.invite for request in requests if request.invite is not None]
         rows = self.connection.execute(select(invites).where(invites.c.invite_hash.in_(codes)))
@@ -117,10 +122,11 @@ class _CampaignEnrolments:
         self.spent = {
             code: row.ticket for code, row in self.invites.items() if row.ticket is not None
         }
+        tokens = [request.token for request in requests if request.token is not None]
+        self.spent_tokens = tickets_of_tokens(self.connection, campaign, tokens)
         devices = [bytes.fromhex(request.device) for request in requests]
-        concerned = or_(
-            tickets.c.device_hash.in_(devices), tickets.c.ticket.in_(self.spent.values())
-        )
+        numbers = [*self.spent.values(), *self.spent_tokens.values()]
+        concerned = or_(tickets.c.device_hash.in_(devices), tickets.c.ticket.in_(numbers))
         issued = select(tickets).where((tickets.c.campaign == campaign) & concerned)
         for row in self.connection.execute(issued):
             device = bytes(row.device_hash).hex()
@@ -133,7 +139,9 @@ class _CampaignEnrolments:
             return no_such_campaign()
         if not campaign.accepts(self.now):
             return Fault("campaign-not-open")
-        fault = self._invite_fault(request) if campaign.access == INVITE_ONLY else None
+        checks = {INVITE_ONLY: self._invite_fault, BY_TOKEN: self._token_fault}
+        check = checks.get(campaign.access)
+        fault = None if check is None else check(request)
         return fault or self.by_device.get(request.device) or self._issue(campaign, request)
 
     def _invite_fault(self, request: EnrolmentRequest) -> Fault | None:
@@ -147,6 +155,14 @@ class _CampaignEnrolments:
         expired = invite.expires_at is not None and invite.expires_at <= self.now
         return Fault("invalid-invite") if expired else None
 
+    def _token_fault(self, request: EnrolmentRequest) -> Fault | None:
+        if request.token is None:
+            return Fault("invalid-token")
+        spent_on = self.spent_tokens.get(request.token)
+        if spent_on is None or self.by_number[spent_on].device == request.device:
+            return None
+        return Fault("token-used")
+
     def _issue(self, campaign: Campaign, request: EnrolmentRequest) -> IssuedTicket:
         plan, tier = campaign.plan_json, request.tier
         arrival = sum(self.enrolled[group] for group in groups_to_assign(plan, tier))
@@ -159,13 +175,15 @@ class _CampaignEnrolments:
         self._remember(ticket)
         if request.invite is not None and campaign.access == INVITE_ONLY:
             self.spent[request.invite] = ticket.number
+        if request.token is not None and campaign.access == BY_TOKEN:
+            self.spent_tokens[request.token] = ticket.number
         return ticket
 
     def _remember(self, ticket: IssuedTicket) -> None:
         self.by_device[ticket.device] = self.by_number[ticket.number] = ticket
 
     def write(self) -> None:
-        """Store new tickets, mark their invites as spent, and count them."""
+        """Store new tickets, mark their invites and tokens as spent, and count them."""
         if self.campaign is None or not self.new:
             return
         campaign = self.campaign
@@ -174,7 +192,10 @@ class _CampaignEnrolments:
             (campaign.id, t.number, t.group, bytes.fromhex(t.device), t.issued_at) for t in self.new
         ]
         insert_rows(self.connection, tickets, columns, rows)
-        self._write_spent_invites({ticket.number for ticket in self.new})
+        new_numbers = {ticket.number for ticket in self.new}
+        self._write_spent_invites(new_numbers)
+        newly_spent = {t: n for t, n in self.spent_tokens.items() if n in new_numbers}
+        add_spent_tokens(self.connection, campaign.id, newly_spent)
         groups = [
             group for ticket in self.new for group in campaign.plan.groups_of_user(ticket.group)
         ]

@@ -18,6 +18,12 @@ Device = Annotated[
 ]
 # Eight times as long as the longest ticket, so that nothing long is hashed.
 TicketText = Annotated[str, Field(min_length=1, max_length=1024, description="As it was issued.")]
+# A token of 354 bytes in base64url, which needs no padding.
+TokenText = Annotated[
+    str, Field(pattern="^[A-Za-z0-9_-]{472}$", description="A Privacy Pass token, in base64url.")
+]
+# A host, perhaps with a port; the bound is that of DNS, and some digits.
+ServerName = Annotated[str, Field(min_length=1, max_length=260)]
 # Without control characters, which could forge lines where names are printed.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 # Years of four digits: databases and clients format no others.
@@ -56,6 +62,7 @@ class EnrolBody(Body):
 
     device: Device
     invite: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    token: TokenText | None = None
     tier: Annotated[StrictInt, Field(ge=0, le=1000)] = 0
 
 
@@ -83,6 +90,19 @@ class BatchBody(Body):
     submissions: Annotated[list[SubmissionBody], Field(max_length=MOST_SUBMISSIONS), FailFast()]
 
 
+class IssuerBody(Body):
+    """Who issues the tokens of a campaign, and for which names of this collector.
+
+    >>> IssuerBody(name="login.example", key="…").origins
+    []
+    """
+
+    name: ServerName
+    # Four times as long as a key of the size that tokens have.
+    key: Annotated[str, Field(max_length=2048, description="The issuer's public key, in PEM.")]
+    origins: Annotated[list[ServerName], Field(max_length=16), FailFast()] = []
+
+
 class CampaignBody(Body):
     """A campaign to create.
 
@@ -92,7 +112,8 @@ class CampaignBody(Body):
 
     name: Name
     plan: Annotated[dict[str, Any], Field(description="A plan in its short or full form.")]
-    access: Literal["invite", "open"] = "invite"
+    access: Literal["invite", "open", "token"] = "invite"
+    issuer: Annotated[IssuerBody, Field(description="For access by token only.")] | None = None
     min_users: Annotated[StrictInt, Field(ge=1, le=10**12)] = DEFAULT_MIN_USERS
     closes_at: End | None = None
     open: StrictBool = False
@@ -206,10 +227,12 @@ class CampaignAnswer(BaseModel):
     id: str
     name: str
     state: Literal["draft", "open", "closed"]
-    access: Literal["invite", "open"]
+    access: Literal["invite", "open", "token"]
     plan: dict[str, Any]
     fingerprint: str
     closes_at: str | None
+    token_challenge: str | None = None
+    token_key: str | None = None
 
 
 class OperatorCampaign(CampaignAnswer):

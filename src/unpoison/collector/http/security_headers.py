@@ -19,7 +19,7 @@ HEADERS = {
 }
 STATIC_FILE_HEADERS = HEADERS | {b"cache-control": b"no-cache"}
 """A browser may keep files, but asks whether they are still the same: they carry no version."""
-STATIC_PATHS = ("/static/", "/client.js")
+STATIC_PATHS = ("/static/", "/client.js", "/privacy-pass.js")
 
 
 def default_headers(path: str, origin: str, allowed_origins: list[str]) -> dict[bytes, bytes]:

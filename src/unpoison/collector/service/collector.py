@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from sqlalchemy import Connection
 
 from unpoison.collector.campaigns.audit import AuditEntry, record
-from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaign import BY_TOKEN, Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
 from unpoison.collector.campaigns.enrolment import EnrolmentRequest, IssuedTicket, enrol_all
 from unpoison.collector.campaigns.estimate_history import store_estimate
@@ -21,6 +21,7 @@ from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import Submission, submit_all
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_hash
+from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id
 from unpoison.collector.faults import Fault
@@ -125,6 +126,14 @@ class Collector:
                 return cached
         raise no_such_campaign()
 
+    async def token_issuer(self, campaign: Campaign) -> TokenIssuer | None:
+        """The issuer of a campaign's tokens, if its devices need them; it never changes."""
+        if campaign.access != BY_TOKEN:
+            return None
+        return await self.read_cache.get(
+            f"issuer {campaign.id}", lambda connection: TokenIssuer.find(connection, campaign.id)
+        )
+
     async def status(self, campaign: str) -> dict[str, Any]:
         """A campaign's status for the page, from the read cache."""
         cached = await self.campaign(campaign)
@@ -152,13 +161,21 @@ class Collector:
         await self.writer.call(lambda connection: record(connection, entry, now))
 
     async def enrol(
-        self, campaign: Campaign, device: str, tier: int, invite: str | None
+        self,
+        campaign: Campaign,
+        device: str,
+        tier: int,
+        invite: str | None,
+        token: str | None = None,
     ) -> dict[str, Any]:
         """A ticket for a device."""
         if not 0 <= tier < len(campaign.plan.all_tiers):
             raise Fault("unknown-tier", field="tier")
         code = None if invite is None else hashed(invite)
-        request = EnrolmentRequest(campaign, device_hash(device), tier, code)
+        issuer = await self.token_issuer(campaign)
+        # Before the transaction: to verify a signature takes longer than the rest of an enrolment.
+        spending = None if issuer is None else issuer.checked_hash(token)
+        request = EnrolmentRequest(campaign, device_hash(device), tier, code, spending)
         issued: IssuedTicket | Fault = (await self.writer.apply(enrol_all, [request]))[0]
         if isinstance(issued, Fault):
             raise issued

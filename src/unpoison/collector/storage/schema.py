@@ -97,6 +97,24 @@ tickets = Table(
     Index("tickets_of_device", "campaign", "device_hash", unique=True),
 )
 
+# The campaigns whose devices need a token: what tokens must be for, and the key that signs them.
+token_issuers = Table(
+    "token_issuers",
+    metadata,
+    _campaign(),
+    Column("challenge", LargeBinary, nullable=False),
+    Column("public_key", LargeBinary, nullable=False),
+)
+
+spent_tokens = Table(
+    "spent_tokens",
+    metadata,
+    _campaign(),
+    Column("token_hash", LargeBinary, primary_key=True),
+    # The ticket that the token was spent on.
+    Column("ticket", BigInteger, nullable=False),
+)
+
 group_counters = _device_counts("group_counters", "group_number", Integer)
 
 submissions = Table(

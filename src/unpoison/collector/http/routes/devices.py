@@ -43,7 +43,9 @@ SUBMISSION_FAULTS = (
 async def campaign(request: Request, campaign: str) -> JSONResponse:
     """A campaign's plan and state, which a device checks before it takes part."""
     collector = await collector_of(request)
-    return JSONResponse((await collector.campaign(campaign)).public())
+    cached = await collector.campaign(campaign)
+    issuer = await collector.token_issuer(cached)
+    return JSONResponse({**cached.public(), **({} if issuer is None else issuer.public())})
 
 
 @router.post(
@@ -51,8 +53,10 @@ async def campaign(request: Request, campaign: str) -> JSONResponse:
     responses=responses(
         "invalid-request",
         "invalid-invite",
+        "invalid-token",
         "not-found",
         "invite-used",
+        "token-used",
         "campaign-not-open",
         "unknown-tier",
         "rate-limited",
@@ -70,7 +74,8 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     if cached.access == OPEN_TO_ALL:
         collector.open_enrolments.take(address)
     try:
-        return JSONResponse(await collector.enrol(cached, body.device, body.tier, body.invite))
+        ticket = await collector.enrol(cached, body.device, body.tier, body.invite, body.token)
+        return JSONResponse(ticket)
     except Fault as fault:
         if fault.code == "invalid-invite":
             collector.wrong_invites.count(address)

@@ -14,12 +14,13 @@ from sqlalchemy import Connection
 from starlette.background import BackgroundTask
 
 from unpoison.collector.campaigns.audit import AuditEntry
-from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaign import BY_TOKEN, Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.device_plan import device_plan
 from unpoison.collector.campaigns.export import export
 from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import iso
 from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
@@ -78,14 +79,27 @@ async def create(body: CampaignBody, collector: Service, actor: Actor) -> JSONRe
     if closes_at is not None and closes_at <= now:
         raise Fault("invalid-request", "closes_at must lie in the future.", "closes_at")
     draft = Campaign.new(body.name, plan, now, body.access, body.min_users, closes_at)
+    issuer = _token_issuer(body, draft)
 
     def add(connection: Connection) -> Campaign:
         Campaigns.add(connection, draft)
+        if issuer is not None:
+            issuer.add(connection, draft.id)
         return Campaigns.open(connection, draft.id, now) if body.open else draft
 
     entry = AuditEntry(actor.name, "create", draft.id, "opened at once" if body.open else None)
     created = await collector.change(add, entry)
-    return JSONResponse({**created.full(), "notice": notice}, 201)
+    terms = {} if issuer is None else issuer.public()
+    return JSONResponse({**created.full(), **terms, "notice": notice}, 201)
+
+
+def _token_issuer(body: CampaignBody, campaign: Campaign) -> TokenIssuer | None:
+    """The issuer of a new campaign's tokens; one that needs none must not name any."""
+    if (body.access == BY_TOKEN) != (body.issuer is not None):
+        raise Fault("invalid-request", "access by token needs an issuer, no other does.", "issuer")
+    if body.issuer is None:
+        return None
+    return TokenIssuer.new(campaign.id, body.issuer.name, body.issuer.key, body.issuer.origins)
 
 
 async def _changed(

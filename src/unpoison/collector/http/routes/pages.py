@@ -68,6 +68,12 @@ async def client() -> FileResponse:
     return FileResponse(PAGE_FOLDER / "static" / "client.js", media_type="text/javascript")
 
 
+@router.get("/privacy-pass.js")
+async def privacy_pass() -> FileResponse:
+    """What the browser client imports for campaigns by token."""
+    return FileResponse(PAGE_FOLDER / "static" / "privacy-pass.js", media_type="text/javascript")
+
+
 def add_pages(application: FastAPI) -> None:
     """Add the pages and their static files to an application.
 

@@ -481,7 +481,7 @@ function readAnswer({ status, text }) {
   throw new ReportError(code, `the collector refused with ${code} (status ${status})`);
 }
 
-async function askOnce(fetch, address, request) {
+async function askOnce(fetch, address, request, read = (response) => response.text()) {
   try {
     const signal = AbortSignal.timeout(1000 * TIMEOUT_SECONDS);
     // Nothing but the request goes out, and a redirect cannot send it elsewhere.
@@ -489,28 +489,43 @@ async function askOnce(fetch, address, request) {
     const response = await fetch(address, { cache: "no-store", ...isolated, ...request, signal });
     const { status, headers } = response;
     const retryAfter = secondsOf(headers.get("Retry-After"));
-    return { status, retryAfter, text: await response.text() };
+    return { status, retryAfter, text: await read(response) };
   } catch {
     return { status: BROKEN_CONNECTION, retryAfter: 0 };
   }
 }
 
 /**
- * Sends a request until there is an answer or attempts run out. Each attempt has the same bytes: a
- * collector that counted the first, and whose answer was lost, recognises the next one.
+ * Asks until there is an answer or attempts run out. Each attempt sends the same bytes: a server
+ * that counted the first, and whose answer was lost, recognises the next one.
  */
+async function untilAnswered(askAgain, sleep, server) {
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await askAgain();
+    if (!RETRIED_STATUSES.has(answer.status)) return answer;
+    const wait = secondsToWait(attempt, answer.retryAfter);
+    const retry = attempt + 1 < ATTEMPTS && wait <= LONGEST_WAIT_SECONDS;
+    demand(retry, "unavailable", `the ${server} does not answer now; try again later`);
+    await sleep(wait);
+  }
+}
+
 function collectorAt(address, fetch, sleep) {
   return async (path, body) => {
     const headers = { "Content-Type": "application/json" };
     const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : {};
-    for (let attempt = 0; ; attempt += 1) {
-      const answer = await askOnce(fetch, address + path, request);
-      if (!RETRIED_STATUSES.has(answer.status)) return readAnswer(answer);
-      const wait = secondsToWait(attempt, answer.retryAfter);
-      const retry = attempt + 1 < ATTEMPTS && wait <= LONGEST_WAIT_SECONDS;
-      demand(retry, "unavailable", "the collector does not answer now; try again later");
-      await sleep(wait);
-    }
+    const askAgain = () => askOnce(fetch, address + path, request);
+    return readAnswer(await untilAnswered(askAgain, sleep, "collector"));
+  };
+}
+
+/** Sends a request to an issuer of tokens; resolves to the status and the body's bytes. */
+function issuerBy(fetch, sleep) {
+  const read = async (response) => new Uint8Array(await response.arrayBuffer());
+  return async (address, request) => {
+    const askAgain = () => askOnce(fetch, address, request, read);
+    const { status, text: bytes } = await untilAnswered(askAgain, sleep, "issuer");
+    return { status, bytes };
   };
 }
 
@@ -540,14 +555,49 @@ function prepare(ledger, { plan, fingerprint }, policy) {
   });
 }
 
-async function enrol(ask, ledger, { campaign, invite, policy }) {
+/**
+ * The campaign's token: the one in the ledger, or else a new one from the issuer. What is asked for
+ * is stored before: after a lost answer the same request is sent, and costs no second token.
+ */
+async function fetchToken(ledger, offer, { collector, issuer, exchange }) {
+  const pass = await import("./privacy-pass.js");
+  const terms = await pass.checkedTerms(offer, collector);
+  const { pendingToken, token: storedToken } = (await ledger()).entry;
+  // A collector that changes its terms could otherwise use up the tokens of an account.
+  const same = !pendingToken || pass.isOfTerms(pendingToken, terms);
+  demand(same, "token-refused", "the campaign's tokens are others than it asked for before");
+  if (storedToken) return storedToken;
+  demand(isObject(issuer), "invalid-token", "the campaign needs an issuer of tokens");
+  const address = await pass.requestAddress(issuer, terms, exchange);
+  const fresh = pass.newPending(terms);
+  const { entry } = await ledger((now) =>
+    now.accepted || now.pendingToken ? now : { ...now, pendingToken: fresh });
+  demand(entry.pendingToken, "storage", "another tab has reported meanwhile; try again");
+  const token = await pass.signedToken(entry.pendingToken, address, issuer.account, exchange);
+  await ledger((now) => (now.accepted ? now : { ...now, token }));
+  return token;
+}
+
+async function tokenOf(ledger, offer, request) {
+  try {
+    return await fetchToken(ledger, offer, request);
+  } catch (error) {
+    if (error.name !== "TokenError") throw error;
+    throw new ReportError(error.code, error.message);
+  }
+}
+
+async function enrol(ask, ledger, request) {
+  const { campaign, invite, policy } = request;
   const offer = await ask("");
   checkOffer(offer, campaign, policy);
   const { plan, access } = offer;
-  demand(access === "open" || isName(invite), "invalid-invite", "the campaign needs an invite");
+  const invited = ["open", "token"].includes(access) || isName(invite);
+  demand(invited, "invalid-invite", "the campaign needs an invite");
   const { device, tier, accepted } = (await prepare(ledger, offer, policy)).entry;
   if (accepted) return {};
-  const proof = access === "open" ? {} : { invite };
+  let proof = access === "open" ? {} : { invite };
+  if (access === "token") proof = { token: await tokenOf(ledger, offer, request) };
   const answer = await ask("/tickets", { device, ...proof, tier });
   return { plan, device, ...checkTicket(answer, offer, tier) };
 }
@@ -597,14 +647,15 @@ async function send(ask, ledger, entry, request) {
  * after that. Budgets in the receipt are exact decimals, as text.
  */
 export async function report({
-  collector = globalThis.location?.origin, campaign, value, invite, policy: uncheckedPolicy,
+  collector = globalThis.location?.origin, campaign, value, invite, issuer, policy: uncheckedPolicy,
   storage = ownStorage, fetch = (...options) => globalThis.fetch(...options), sleep = sleepFor,
 }) {
   const policy = checkPolicy(uncheckedPolicy);
   checkValue(value, policy);
   const address = addressOf(collector, campaign);
   const [ask, ledger] = [collectorAt(address, fetch, sleep), ledgerOf(storage, address)];
-  const request = { campaign, invite, policy };
+  const exchange = issuerBy(fetch, sleep);
+  const request = { collector, campaign, invite, issuer, policy, exchange };
   const spentEpsilon = (await ledger()).entry.epsilon;
   if (!spentEpsilon) await draw(ledger, await enrol(ask, ledger, request), value, policy);
   const { entry, elsewhere } = await ledger();

@@ -21,6 +21,10 @@ const FIELD_BY_CODE = {
   "budget-exceeded": "epsilon",
 };
 
+/** This page may ask no other server, so it cannot fetch a token. */
+const TOKEN_WORDS =
+  "Devices need a token for this campaign. Report with the application that your account is for.";
+
 let campaign = null;
 
 async function start() {
@@ -34,6 +38,7 @@ async function start() {
   setText(byId("campaign-name"), campaign.name);
   document.title = `${campaign.name} · report`;
   if (campaign.state !== "open") refuse(closedWords());
+  else if (campaign.access === "token") refuse(TOKEN_WORDS);
   else offerForm();
 }
 

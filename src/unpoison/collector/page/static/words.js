@@ -4,7 +4,11 @@ import { count, dateTime, epsilon, exact, plural } from "./format.js";
 
 const STATES = { draft: "Draft", open: "Open", closed: "Closed" };
 
-const ACCESS = { invite: "Devices with an invite", open: "Any device" };
+const ACCESS = {
+  invite: "Devices with an invite",
+  open: "Any device",
+  token: "Devices with a token",
+};
 
 const MECHANISMS = {
   "piecewise-integer": "Piecewise, on whole numbers",
@@ -22,11 +26,13 @@ const CAUSES = {
   "invalid-invite": "Unknown or expired invite",
   "invalid-request": "Malformed request",
   "invalid-ticket": "Forged or foreign ticket",
+  "invalid-token": "No valid token of the issuer",
   "invite-used": "Invite used by another device",
   "out-of-domain": "Value outside the plan's cells",
   "rate-limited": "Too many requests",
   "ticket-expired": "Ticket expired",
   "ticket-used": "Second, different report for a ticket",
+  "token-used": "Token used by another device",
   "too-large": "Request too large",
   "too-slow": "Request too slow",
   "unknown-tier": "Unknown tier",

@@ -1,0 +1,134 @@
+"""The register of an issuer: its accounts, and how many tokens each has had of each key.
+
+Accounts and requests are stored as SHA-256 hashes. Account tokens have 256 random bits and blinded
+messages 2048, so that no dictionary leads back from a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from unpoison.errors import InvalidFile
+from unpoison.issuer.refusals import Refusal
+from unpoison.system.closing import Closing
+
+ACCOUNT_BYTES = 32
+"""256 random bits: the token of an account cannot be guessed."""
+APPLICATION_ID = 0x756E7069
+"""SQLite's mark of whose file it is: the letters unpi."""
+SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+CREATE TABLE IF NOT EXISTS accounts (account BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS issued (
+    account BLOB NOT NULL REFERENCES accounts,
+    key_id BLOB NOT NULL,
+    request BLOB NOT NULL,
+    PRIMARY KEY (account, key_id, request)
+) WITHOUT ROWID;
+"""
+
+
+class Register(Closing):
+    """Accounts and what was issued to them, in an SQLite file; without a path in memory.
+
+    >>> with Register(None) as register:
+    ...     [account] = register.add_accounts(1)
+    ...     register.count(account, b"key", b"request", most=1)
+    ...     register.count(account, b"key", b"request", most=1)  # The same request again.
+    ...     register.count(account, b"key", b"another", most=1)
+    Traceback (most recent call last):
+        ...
+    unpoison.issuer.refusals.Refusal: This account has had all its tokens of this key.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self._lock = path, Lock()
+        self._connection = _open(path)
+
+    def add_accounts(self, count: int) -> list[str]:
+        """Make accounts; returns their tokens, which are not stored and cannot be read again."""
+        tokens = [secrets.token_hex(ACCOUNT_BYTES) for _ in range(count)]
+        with self._transaction() as database:
+            database.executemany(
+                "INSERT INTO accounts VALUES (?)", [(_hash(token),) for token in tokens]
+            )
+        return tokens
+
+    def count(self, token: str, key_id: bytes, request: bytes, most: int) -> None:
+        """Count a request for a token of a key, unless the same one was counted before.
+
+        The request is counted before it is answered. If the answer is lost, the device sends the
+        identical request again, and gets the same signature.
+        """
+        account, digest = _hash(token), hashlib.sha256(request).digest()
+        with self._transaction() as database:
+            self._check_account(account)
+            issued = {
+                bytes(row[0])
+                for row in database.execute(
+                    "SELECT request FROM issued WHERE account = ? AND key_id = ?",
+                    (account, key_id),
+                )
+            }
+            if digest in issued:
+                return
+            if len(issued) >= most:
+                raise Refusal("no-tokens-left")
+            database.execute("INSERT INTO issued VALUES (?, ?, ?)", (account, key_id, digest))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _check_account(self, account: bytes) -> None:
+        known = "SELECT 1 FROM accounts WHERE account = ?"
+        if self._connection.execute(known, (account,)).fetchone() is None:
+            raise Refusal("unauthorized")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            # IMMEDIATE takes the write lock before the first read: two requests must not both be
+            # an account's last one.
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+
+def _open(path: Path | None) -> sqlite3.Connection:
+    name = ":memory:" if path is None else str(path)
+    try:
+        if path is not None:
+            # Readable by the issuer's user only, from the moment it exists.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        # The lock takes the place of sqlite3's check for one thread.
+        connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+        _check_is_register(connection)
+        connection.executescript(SCHEMA)
+    except (OSError, sqlite3.Error) as fault:
+        raise InvalidFile(name, f"cannot be opened as a register ({fault})") from None
+    return connection
+
+
+def _check_is_register(connection: sqlite3.Connection) -> None:
+    (mark,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and mark != APPLICATION_ID:
+        connection.close()
+        raise sqlite3.DatabaseError("it is a database of something else")
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
