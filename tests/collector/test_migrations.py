@@ -31,6 +31,7 @@ from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.server import prepared_server
+from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage import schema
 from unpoison.collector.storage.database import Database
@@ -48,7 +49,7 @@ TABLES = {
     "operators": "operators",
 }
 """The tables of the first version, and what they are called now."""
-STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", None]]
+STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", "0003", None]]
 
 
 def filled(database: Database) -> Campaign:
@@ -103,7 +104,9 @@ def test_what_an_earlier_version_stored_is_there_after_the_start(
         campaign = filled(before)
         rows = contents(before)
         assert revision(before) == FIRST
-    settings = {"database": database, "key_file": str(tmp_path / "tickets.keys")}
+    keys = KeyFile(tmp_path / "tickets.keys")
+    keys.load_or_make()
+    settings = {"database": database, "key_file": str(keys.path)}
     with in_process_collector(tmp_path, **settings, operator_token=TOKEN) as server:
         assert contents(server.collector.database) == rows
         assert revision(server.collector.database) == newest()
@@ -121,6 +124,7 @@ def test_a_copy_is_made_before(tmp_path: Path) -> None:
         filled(before)
         rows = contents(before)
     settings = Settings.load(database=database, operator_token=TOKEN)
+    KeyFile(settings.keys).load_or_make()
     with prepared_server(settings) as parts:
         copy = tmp_path / f"reports.db.before-{newest()}"
         assert parts.backup == str(copy)
@@ -231,6 +235,7 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
         if earlier:
             with open_database(database) as opened:
                 filled(opened)
+            KeyFile(tmp_path / "tickets.keys").load_or_make()
         with started_at_once(tmp_path, database) as (first, second):
             campaign = first.create_campaign()
             device = campaign.enrol_device()

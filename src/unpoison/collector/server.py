@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,10 +18,17 @@ from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import limited_protocol
 from unpoison.collector.logs import set_up_logs
 from unpoison.collector.service.collector import Collector
-from unpoison.collector.service.signing_keys import KeyFile
+from unpoison.collector.service.key_ring import KeyRing, accept_keys, check_keys, claimed_keys
+from unpoison.collector.service.signing_keys import KeyFile, SigningKey
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database, database_url, sqlite_file
-from unpoison.collector.storage.migration import checked_revision, migrate, newest, refuse_foreign
+from unpoison.collector.storage.migration import (
+    checked_revision,
+    lock_against_other_servers,
+    migrate,
+    newest,
+    refuse_foreign,
+)
 from unpoison.collector.storage.operator_tokens import add_operator, operator_hashes
 from unpoison.errors import InvalidParameter
 from unpoison.system.paths import check_output
@@ -47,12 +54,12 @@ class PreparedServer:
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
-    ...     PreparedServer(database, keys=["a key"], token=None, backup=None).keys
-    ['a key']
+    ...     PreparedServer(database, KeyRing([SigningKey("a key")]), None, None).keys.state
+    'same'
     """
 
     database: Database
-    keys: list[str]
+    keys: KeyRing
     token: str | None
     """A new operator's token, if there was no operator yet; it cannot be read again."""
     backup: str | None
@@ -99,11 +106,27 @@ def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     """
     with open_database(settings) as database:
         backup = migrate(database)
-        keys = KeyFile(settings.keys).load_or_make()
         with database.writing() as connection:
+            lock_against_other_servers(connection)
+            keys = claimed_keys(connection, KeyFile(settings.keys), Clock().now())
             has_operator = settings.operator_token is not None or operator_hashes(connection)
             token = None if has_operator else add_operator(connection, Clock().now())
         yield PreparedServer(database, keys, token, None if backup is None else str(backup))
+
+
+def register_file_keys(settings: Settings, keys: Sequence[SigningKey]) -> None:
+    """Make these the keys of the servers of a database, which is made if there is none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     register_file_keys(settings, KeyFile(settings.keys).load_or_make())
+    """
+    with open_database(settings) as database:
+        migrate(database)
+        with database.writing() as connection:
+            lock_against_other_servers(connection)
+            accept_keys(connection, keys)
 
 
 def check(settings: Settings) -> dict[str, str]:
@@ -112,11 +135,14 @@ def check(settings: Settings) -> dict[str, str]:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     check(Settings.load(database=f"{folder}/reports.db"))["schema"]
-    'none yet; would become 0003'
+    'none yet; would become 0004'
     """
     url = database_url(settings.database.get_secret_value())
     present, wanted = _present_schema(settings, url), newest()
     keys = len(KeyFile(settings.keys).load()) if settings.keys.exists() else "new"
+    if present == wanted:
+        with open_database(settings) as database, database.reading() as connection:
+            check_keys(connection, KeyFile(settings.keys), Clock().now())
     return {
         "address": f"http://{settings.host}:{settings.port}",
         "database": url.render_as_string(hide_password=True),

@@ -18,14 +18,16 @@ from unpoison.collector.campaigns.locks import lock_campaigns
 from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import Submission, submit_all
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_hash
+from unpoison.collector.campaigns.tickets import Ticket, device_hash
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id, is_one_of
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.estimates import CampaignEstimator, EstimateRequest
+from unpoison.collector.service.key_ring import KeyRing
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.service.rate_limits import RateLimit
 from unpoison.collector.service.rejections import RejectionCounter
+from unpoison.collector.service.signing_keys import SigningKey
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database
 from unpoison.collector.storage.operator_tokens import operator_hashes
@@ -67,12 +69,14 @@ class Collector:
         self,
         settings: Settings,
         database: Database,
-        keys: Sequence[str],
+        keys: KeyRing | Sequence[str],
         clock: Clock | None = None,
     ) -> None:
         self.settings, self.database = settings, database
         self.clock = clock or Clock()
-        self.signer = TicketSigner(keys)
+        # Plain texts are for examples and tests: keys that never change.
+        self.keys = keys if isinstance(keys, KeyRing) else KeyRing([SigningKey(k) for k in keys])
+        self.signer = self.keys.signer(self.clock.now())
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
         observe = self.metrics.committed

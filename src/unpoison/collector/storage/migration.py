@@ -28,7 +28,7 @@ def newest() -> str:
     """The schema revision that this version of the library works with.
 
     >>> newest()
-    '0003'
+    '0004'
     """
     head = ScriptDirectory(str(SCRIPTS)).get_current_head()
     return str(head)
@@ -44,7 +44,7 @@ def revision(database: Database) -> str | None:
     ...     before, _, after = revision(database), migrate(database), revision(database)
     ...     database.close()
     >>> before, after
-    (None, '0003')
+    (None, '0004')
     """
     with database.reading() as connection:
         return _revision(connection)
@@ -60,13 +60,13 @@ def migrate(database: Database, target: str | None = None) -> Path | None:
     ...     copies = [migrate(database, "0001"), migrate(database)]
     ...     database.close()
     >>> copies[0], copies[1].name
-    (None, 'reports.db.before-0003')
+    (None, 'reports.db.before-0004')
     """
     wanted = target or newest()
     if checked_revision(database) == wanted:
         return None
     with database.writing() as connection:
-        _lock_against_other_servers(connection)
+        lock_against_other_servers(connection)
         # Read again under the lock: another server may have migrated while this one waited.
         present = _revision(connection)
         copy = None if present in (None, wanted) else _copied(sqlite_file(database.url), wanted)
@@ -80,7 +80,7 @@ def checked_revision(database: Database) -> str | None:
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
     ...     checked_revision(database)
-    '0003'
+    '0004'
     """
     present = revision(database)
     if present is not None and present not in _known_revisions():
@@ -114,20 +114,25 @@ def refuse_foreign(file: Path | None) -> None:
         raise InvalidFile(file, "is a database of another program")
 
 
+def lock_against_other_servers(connection: Connection) -> None:
+    """Hold off other servers that start until the transaction ends; SQLite has one writer anyway.
+
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database, database.writing() as connection:
+    ...     lock_against_other_servers(connection)
+    """
+    if connection.dialect.name == "postgresql":
+        # A migration may take longer than the usual wait for a lock.
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+
+
 def _revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def _known_revisions() -> set[str]:
     return {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
-
-
-def _lock_against_other_servers(connection: Connection) -> None:
-    """Hold off other servers until the transaction ends; SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        # A migration may take longer than the usual wait for a lock.
-        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
 
 
 def _upgrade(connection: Connection, target: str) -> None:
