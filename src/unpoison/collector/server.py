@@ -32,6 +32,7 @@ from unpoison.collector.storage.migration import (
 from unpoison.collector.storage.operator_tokens import add_operator, operator_hashes
 from unpoison.errors import InvalidParameter
 from unpoison.system.paths import check_output
+from unpoison.system.process_lock import LockHeld, process_lock
 
 SHUTDOWN_SECONDS = 10
 """Seconds for requests under way to finish after a signal to stop; a commit takes milliseconds."""
@@ -91,6 +92,39 @@ def open_database(settings: Settings) -> Iterator[Database]:
 
 
 @contextmanager
+def only_server(settings: Settings) -> Iterator[None]:
+    """Keep other servers from an SQLite file; several may share a PostgreSQL database.
+
+    Processes that a server starts belong to it, and do not take the lock themselves.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     with only_server(settings), only_server(settings):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: database must not be in use by another server; ...
+    """
+    file = sqlite_file(database_url(settings.database.get_secret_value()))
+    if file is None:
+        yield
+        return
+    check_output(file, "database")
+    # Before a lock file is left beside a file of another program.
+    refuse_foreign(file)
+    # One lock for all names by which links lead to the file.
+    target = file.resolve()
+    try:
+        with process_lock(target.with_name(f"{target.name}.lock")):
+            yield
+    except LockHeld as fault:
+        rule = "must not be in use by another server"
+        received = f"{file}, which process {fault.holder} serves"
+        raise InvalidParameter("database", rule, received) from None
+
+
+@contextmanager
 def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     """Upgrade the schema, load or make keys, and make a first operator's token if there is none.
 
@@ -104,7 +138,7 @@ def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     False
     True
     """
-    with open_database(settings) as database:
+    with only_server(settings), open_database(settings) as database:
         backup = migrate(database)
         with database.writing() as connection:
             lock_against_other_servers(connection)
