@@ -142,18 +142,33 @@ class Collector:
             self.read_cache.clear()
 
     async def enrol(
-        self, campaign: Campaign, device: str, tier: int, invite: str | None
+        self,
+        campaign: Campaign,
+        device: str,
+        tier: int,
+        invite: str | None,
+        previous: str | None = None,
     ) -> dict[str, Any]:
-        """A ticket for a device."""
+        """A ticket for a device; `previous` is the one that it had, if it was refused."""
         if not 0 <= tier < len(campaign.plan.all_tiers):
             raise Fault("unknown-tier", field="tier")
         code = None if invite is None else hashed(invite)
-        request = EnrolmentRequest(campaign, device_hash(device), tier, code)
+        had = None if previous is None else self._genuine(campaign, device, previous)
+        request = EnrolmentRequest(campaign, device_hash(device), tier, code, had)
         issued: IssuedTicket | Fault = (await self.writer.apply(enrol_all, [request]))[0]
         if isinstance(issued, Fault):
             raise issued
         self.metrics.enrolments.inc()
         return self._signed_ticket(campaign, issued)
+
+    def _genuine(self, campaign: Campaign, device: str, text: str) -> Ticket | None:
+        """A ticket that was issued to this device in this campaign; None for any other text."""
+        try:
+            ticket = self.signer.read(text)
+            ticket.check(campaign.id, device)
+        except Fault:
+            return None
+        return ticket
 
     def _signed_ticket(self, campaign: Campaign, issued: IssuedTicket) -> dict[str, Any]:
         lifetime = int(self.settings.ticket_days * DAY)

@@ -70,7 +70,9 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     if cached.access == OPEN_TO_ALL:
         collector.open_enrolments.take(address)
     try:
-        return JSONResponse(await collector.enrol(cached, body.device, body.tier, body.invite))
+        return JSONResponse(
+            await collector.enrol(cached, body.device, body.tier, body.invite, body.ticket)
+        )
     except Fault as fault:
         if fault.code == "invalid-invite":
             collector.wrong_invites.count(address)

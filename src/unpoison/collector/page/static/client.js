@@ -540,7 +540,7 @@ function prepare(ledger, { plan, fingerprint }, policy) {
   });
 }
 
-async function enrol(ask, ledger, { campaign, invite, policy }) {
+async function enrol(ask, ledger, { campaign, invite, policy }, previous = {}) {
   const offer = await ask("");
   checkOffer(offer, campaign, policy);
   const { plan, access } = offer;
@@ -548,7 +548,7 @@ async function enrol(ask, ledger, { campaign, invite, policy }) {
   const { device, tier, accepted } = (await prepare(ledger, offer, policy)).entry;
   if (accepted) return {};
   const proof = access === "open" ? {} : { invite };
-  const answer = await ask("/tickets", { device, ...proof, tier });
+  const answer = await ask("/tickets", { device, ...proof, tier, ...previous });
   return { plan, device, ...checkTicket(answer, offer, tier) };
 }
 
@@ -579,7 +579,9 @@ async function send(ask, ledger, entry, request) {
     await submit(ask, entry);
   } catch (refusal) {
     if (!RENEWABLE_CODES.has(refusal.code)) throw refusal;
-    const { ticket, groups } = await enrol(ask, ledger, request);
+    // A collector that lost its record of the ticket issues it again for the same groups.
+    const previous = refusal.code === "invalid-ticket" ? { ticket: entry.ticket } : {};
+    const { ticket, groups } = await enrol(ask, ledger, request, previous);
     const same = JSON.stringify(groups) === JSON.stringify(entry.groups);
     holdTicket(same, "the new ticket is for other groups than the first");
     // If another tab was accepted meanwhile, its entry stands.
