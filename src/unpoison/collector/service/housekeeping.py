@@ -90,6 +90,9 @@ class Housekeeper:
         while await collector.writer.call(lambda connection: forget_old(connection, before)):
             # The event loop gets a turn between transactions, and with it the devices.
             await asyncio.sleep(0)
+        # In every round: it also holds what operators have deleted, and what an earlier round
+        # could not remove because somebody was reading.
+        await collector.writer.truncate_log()
 
 
 async def _repeat(job: Job, seconds: float) -> None:

@@ -154,6 +154,11 @@ class Writer:
         loop = asyncio.get_running_loop()
         return await _in_time(loop.run_in_executor(self.thread, self._call, function))
 
+    async def truncate_log(self) -> None:
+        """Empty SQLite's write-ahead log, between two transactions."""
+        loop = asyncio.get_running_loop()
+        await _in_time(loop.run_in_executor(self.thread, self.database.truncate_log))
+
     async def is_writable(self) -> bool:
         """Whether a batch could be written: a write of its size must have succeeded just now."""
         try:
