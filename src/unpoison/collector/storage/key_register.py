@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, delete, select
 
-from unpoison.collector.storage.dialects import INSERTS
+from unpoison.collector.storage.dialects import insert_with_conflicts
 from unpoison.collector.storage.schema import ticket_keys, tickets
 
 
@@ -37,7 +37,7 @@ def register_keys(connection: Connection, keys: Mapping[str, int]) -> None:
         for fingerprint, signs_from in keys.items()
     ]
     # Two servers that read the same new key may register it at the same moment.
-    add = INSERTS[connection.dialect.name](ticket_keys).on_conflict_do_nothing()
+    add = insert_with_conflicts(connection, ticket_keys).on_conflict_do_nothing()
     connection.execute(add, rows)
 
 
