@@ -209,8 +209,11 @@ def answers(url: str) -> bool:
 
 
 @pytest.mark.server
-def test_a_port_in_use_is_reported(tmp_path: Path, unpoison: Command) -> None:
-    with in_process_collector(tmp_path) as server:
+def test_a_port_in_use_is_reported(
+    tmp_path_factory: pytest.TempPathFactory, unpoison: Command
+) -> None:
+    # In another folder than the command's, which must not change: a server empties its log.
+    with in_process_collector(tmp_path_factory.mktemp("server")) as server:
         assert "must be free" in unpoison.refused("serve", "--port", server.port)
 
 
