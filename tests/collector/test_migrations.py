@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, insert, inspect, text
 
 from support.command_line import Command
@@ -31,10 +34,17 @@ from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.server import prepared_server
+from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage import schema
 from unpoison.collector.storage.database import Database
-from unpoison.collector.storage.migration import migrate, newest, revision
+from unpoison.collector.storage.migration import (
+    SCRIPTS,
+    _known_revisions,
+    migrate,
+    newest,
+    revision,
+)
 
 FIRST = "0001"
 TOKEN = "the-token-of-the-operator"
@@ -103,7 +113,9 @@ def test_what_an_earlier_version_stored_is_there_after_the_start(
         campaign = filled(before)
         rows = contents(before)
         assert revision(before) == FIRST
-    settings = {"database": database, "key_file": str(tmp_path / "tickets.keys")}
+    keys = KeyFile(tmp_path / "tickets.keys")
+    keys.load_or_make()
+    settings = {"database": database, "key_file": str(keys.path)}
     with in_process_collector(tmp_path, **settings, operator_token=TOKEN) as server:
         assert contents(server.collector.database) == rows
         assert revision(server.collector.database) == newest()
@@ -121,6 +133,7 @@ def test_a_copy_is_made_before(tmp_path: Path) -> None:
         filled(before)
         rows = contents(before)
     settings = Settings.load(database=database, operator_token=TOKEN)
+    KeyFile(settings.keys).load_or_make()
     with prepared_server(settings) as parts:
         copy = tmp_path / f"reports.db.before-{newest()}"
         assert parts.backup == str(copy)
@@ -233,6 +246,7 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
         if earlier:
             with open_database(database) as opened:
                 filled(opened)
+            KeyFile(tmp_path / "tickets.keys").load_or_make()
         with started_at_once(tmp_path, fork_server, database) as (first, second):
             campaign = first.create_campaign()
             device = campaign.enrol_device()
@@ -243,3 +257,25 @@ def test_two_servers_that_start_at_once_share_a_database_and_its_keys(
             eventually(lambda: campaign.status()["submissions"] == 2)
         with open_database(database) as opened:
             assert revision(opened) == newest()
+
+
+def test_the_newest_revision_is_the_head_of_the_scripts() -> None:
+    scripts = ScriptDirectory(str(SCRIPTS))
+    assert newest() == scripts.get_current_head()
+    assert {script.revision for script in scripts.walk_revisions()} == _known_revisions()
+
+
+def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(tmp_path: Path) -> None:
+    with open_database(str(tmp_path / "reports.db")) as database:
+        migrate(database)
+    code = (
+        "import sys; from unpoison.collector.server import prepared_server\n"
+        "from unpoison.collector.settings import Settings\n"
+        f"with prepared_server(Settings.load(database={str(tmp_path / 'reports.db')!r})): pass\n"
+        "heavy = {'alembic', 'pyarrow', 'psycopg', 'sqlalchemy.dialects.postgresql'}\n"
+        "sys.stdout.write(' '.join(heavy & set(sys.modules)))"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert started.stdout == ""

@@ -22,6 +22,7 @@ from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.service import housekeeping
+from unpoison.collector.storage import database as database_module
 from unpoison.collector.storage.database import Database, database_url
 from unpoison.collector.storage.migration import migrate
 from unpoison.collector.storage.schema import submissions
@@ -120,3 +121,41 @@ def test_adding_up_keeps_the_summary_to_the_bit(
         assert Tallies.summary(connection, campaign).to_bytes() == before
         assert Tallies.compact(connection, campaign) == 0
     opened.close()
+
+
+@pytest.mark.server
+def test_forgotten_cells_are_in_no_file_of_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "FORGET_SECONDS", 0.1)
+    # Some builds of SQLite overwrite by default; the collector must not rely on that.
+    off_by_default = ("PRAGMA secure_delete = OFF", *database_module.SQLITE_SETTINGS)
+    monkeypatch.setattr(database_module, "SQLITE_SETTINGS", off_by_default)
+    categories = [f"category {number}" for number in range(200)]
+    plan = {
+        "mechanism": "k-rr-integer",
+        "epsilon": 1.0,
+        "min_epsilon": 0.01,
+        "categories": categories,
+    }
+    with in_process_collector(tmp_path, keep_submissions=2) as server:
+        campaign = server.create_campaign(plan)
+        devices = [campaign.enrol_device() for _ in range(40)]
+        # Long runs of cells, so that no other bytes look like them by chance.
+        bodies = [device.body([7 + i % 5] * device.reports) for i, device in enumerate(devices)]
+        patterns = {np.array(body["values"], "<u4").tobytes() for body in bodies}
+        patterns = {pattern for pattern in patterns if len(pattern) >= 32}
+        assert len(patterns) >= 3
+        for body in bodies:
+            assert campaign.submit(body).status == 200
+        assert found_in(tmp_path, patterns) == patterns, "the search would find them"
+        server.clock.step = 3 * DAY
+        eventually(lambda: kept(server, campaign) == 0)
+        eventually(lambda: found_in(tmp_path, patterns) == set())
+    assert found_in(tmp_path, patterns) == set()
+
+
+def found_in(folder: Path, patterns: set[bytes]) -> set[bytes]:
+    """Those patterns that are in a file of the folder."""
+    contents = [path.read_bytes() for path in folder.glob("reports.db*")]
+    return {pattern for pattern in patterns if any(pattern in content for content in contents)}

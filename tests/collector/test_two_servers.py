@@ -34,7 +34,7 @@ from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.counters import count_rejections
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.service.signing_keys import KeyFile
+from unpoison.collector.service.signing_keys import KeyFile, SigningKey
 
 TOKEN = "the-token-of-the-operator"
 NO_ESTIMATES = 10**9
@@ -308,7 +308,7 @@ def test_servers_that_start_at_once_make_one_key(tmp_path: Path) -> None:
         file = KeyFile(tmp_path / f"{number}.keys")
         together = threading.Barrier(8)
 
-        def make(file: KeyFile = file, together: threading.Barrier = together) -> list[str]:
+        def make(file: KeyFile = file, together: threading.Barrier = together) -> list[SigningKey]:
             together.wait()
             return file.load_or_make()
 

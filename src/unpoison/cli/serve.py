@@ -67,11 +67,18 @@ def serve(
         ),
     ] = False,
     rotate_key: Annotated[
-        bool, option("Sign tickets with a new key from now on.", "--rotate-key")
+        bool,
+        option("Add a key, which signs tickets after the time key_grace.", "--rotate-key"),
     ] = False,
     forget_old_keys: Annotated[
         bool,
         option("Accept the newest key only: devices ask for tickets again.", "--forget-old-keys"),
+    ] = False,
+    new_keys: Annotated[
+        bool,
+        option(
+            "Accept a key file that is new or another: devices ask for tickets again.", "--new-keys"
+        ),
     ] = False,
 ) -> None:
     """Run the collector: campaigns, tickets, reports, estimates, and a page to watch them.
@@ -98,6 +105,7 @@ def serve(
         partial(_print_new_token, name=name, role=role): new_token,
         _rotate_key: rotate_key,
         _forget_old_keys: forget_old_keys,
+        _accept_new_keys: new_keys,
     }
     requested = [task for task, wanted in maintenance.items() if wanted]
     for task in requested:
@@ -166,17 +174,33 @@ def _revoke_tokens(settings: Settings, name: str | None) -> None:
 
 
 def _rotate_key(settings: Settings) -> None:
+    from unpoison.collector.clock import Clock, iso
     from unpoison.collector.service.signing_keys import KeyFile
 
-    keys = KeyFile(settings.keys).rotate()
-    typer.echo(f"{settings.keys}: {len(keys)} keys; the newest signs. Restart the collector.")
+    keys = KeyFile(settings.keys).rotate(Clock().now() + int(settings.key_grace))
+    moment = iso(keys[-1].signs_from)
+    typer.echo(
+        f"{settings.keys}: {len(keys)} keys; the newest signs from {moment}. Servers read it"
+        " within seconds; copy it to other machines before that moment."
+    )
 
 
 def _forget_old_keys(settings: Settings) -> None:
+    from unpoison.collector.clock import Clock
+    from unpoison.collector.server import register_file_keys
     from unpoison.collector.service.signing_keys import KeyFile
 
-    KeyFile(settings.keys).forget()
-    typer.echo(f"{settings.keys}: one key is left. Restart the collector.")
+    register_file_keys(settings, KeyFile(settings.keys).forget(Clock().now()))
+    typer.echo(f"{settings.keys}: one key is left, which signs at once.")
+
+
+def _accept_new_keys(settings: Settings) -> None:
+    from unpoison.collector.server import register_file_keys
+    from unpoison.collector.service.signing_keys import KeyFile
+
+    keys = KeyFile(settings.keys).load_or_make()
+    register_file_keys(settings, keys)
+    typer.echo(f"{settings.keys}: accepted, with {len(keys)} keys. Tickets of others are invalid.")
 
 
 def _run(settings: Settings) -> None:

@@ -33,7 +33,7 @@ from unpoison.system.closing import Closing
 
 RENEWABLE = ("ticket-expired", "invalid-ticket")
 """Codes of refusals after which the same device may ask for its ticket again: tickets end after a
-while, and those that a forgotten key has signed become invalid."""
+while, and become invalid with a forgotten key, or if the collector lost its record of them."""
 MAX_INVITE = 512
 """The most characters of an invite that are sent. Our own collector's have at most 64; a longer
 text is no invite, but perhaps a file that was pasted."""
@@ -137,7 +137,7 @@ class Device(Closing):
         except CollectorRefused as refusal:
             if refusal.code not in RENEWABLE:
                 raise
-            entry = self._renewed(entry, invite)
+            entry = self._renewed(entry, invite, refusal.code)
             self._submit(entry)
         return self._receipt(self.ledger.mark_sent(entry), already=False)
 
@@ -159,8 +159,12 @@ class Device(Closing):
             raise InvalidParameter("invite", "is needed for this campaign", "none")
         return offer
 
-    def _ticket(self, offer: Offer, entry: Entry, invite: str | None) -> Enrolment:
+    def _ticket(
+        self, offer: Offer, entry: Entry, invite: str | None, previous: str | None = None
+    ) -> Enrolment:
         request = {"device": entry.device, "tier": entry.tier}
+        if previous is not None:
+            request["ticket"] = previous
         # An open campaign does not need the invite, so that it does not learn it.
         if offer.needs_invite:
             request["invite"] = str(invite)
@@ -213,11 +217,13 @@ class Device(Closing):
         if body.get("status") != "accepted":
             raise CollectorNotTrusted("the answer to a report is not that it is accepted")
 
-    def _renewed(self, entry: Entry, invite: str | None) -> Entry:
+    def _renewed(self, entry: Entry, invite: str | None, code: str) -> Entry:
         """The entry with a new ticket, for the groups that its cells were drawn for."""
         offer = self._offer(entry.campaign, invite)
         _check_same_plan(entry, offer)
-        enrolment = self._ticket(offer, entry, invite)
+        # A collector that lost its record of the ticket issues it again for the same groups.
+        previous = entry.draw.ticket if code == "invalid-ticket" else None
+        enrolment = self._ticket(offer, entry, invite, previous)
         if enrolment.groups != entry.draw.groups:
             raise CollectorNotTrusted("the new ticket is for other groups than the first")
         return self.ledger.replace_ticket(entry, enrolment.ticket)

@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,13 +18,21 @@ from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import limited_protocol
 from unpoison.collector.logs import set_up_logs
 from unpoison.collector.service.collector import Collector
-from unpoison.collector.service.signing_keys import KeyFile
+from unpoison.collector.service.key_ring import KeyRing, accept_keys, check_keys, claimed_keys
+from unpoison.collector.service.signing_keys import KeyFile, SigningKey
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database, database_url, sqlite_file
-from unpoison.collector.storage.migration import checked_revision, migrate, newest, refuse_foreign
+from unpoison.collector.storage.migration import (
+    checked_revision,
+    lock_against_other_servers,
+    migrate,
+    newest,
+    refuse_foreign,
+)
 from unpoison.collector.storage.operator_tokens import add_operator, stored_operators
 from unpoison.errors import InvalidParameter
 from unpoison.system.paths import check_output
+from unpoison.system.process_lock import LockHeld, process_lock
 
 SHUTDOWN_SECONDS = 10
 """Seconds for requests under way to finish after a signal to stop; a commit takes milliseconds."""
@@ -47,12 +55,12 @@ class PreparedServer:
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
-    ...     PreparedServer(database, keys=["a key"], token=None, backup=None).keys
-    ['a key']
+    ...     PreparedServer(database, KeyRing([SigningKey("a key")]), None, None).keys.state
+    'same'
     """
 
     database: Database
-    keys: list[str]
+    keys: KeyRing
     token: str | None
     """A new operator's token, if there was no operator yet; it cannot be read again."""
     backup: str | None
@@ -84,6 +92,39 @@ def open_database(settings: Settings) -> Iterator[Database]:
 
 
 @contextmanager
+def only_server(settings: Settings) -> Iterator[None]:
+    """Keep other servers from an SQLite file; several may share a PostgreSQL database.
+
+    Processes that a server starts belong to it, and do not take the lock themselves.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     with only_server(settings), only_server(settings):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: database must not be in use by another server; ...
+    """
+    file = sqlite_file(database_url(settings.database.get_secret_value()))
+    if file is None:
+        yield
+        return
+    check_output(file, "database")
+    # Before a lock file is left beside a file of another program.
+    refuse_foreign(file)
+    # One lock for all names by which links lead to the file.
+    target = file.resolve()
+    try:
+        with process_lock(target.with_name(f"{target.name}.lock")):
+            yield
+    except LockHeld as fault:
+        rule = "must not be in use by another server"
+        received = f"{file}, which process {fault.holder} serves"
+        raise InvalidParameter("database", rule, received) from None
+
+
+@contextmanager
 def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     """Upgrade the schema, load or make keys, and make a first operator's token if there is none.
 
@@ -97,13 +138,29 @@ def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     False
     True
     """
-    with open_database(settings) as database:
+    with only_server(settings), open_database(settings) as database:
         backup = migrate(database)
-        keys = KeyFile(settings.keys).load_or_make()
         with database.writing() as connection:
+            lock_against_other_servers(connection)
+            keys = claimed_keys(connection, KeyFile(settings.keys), Clock().now())
             has_operator = settings.operator_token is not None or stored_operators(connection)
             token = None if has_operator else add_operator(connection, Clock().now())
         yield PreparedServer(database, keys, token, None if backup is None else str(backup))
+
+
+def register_file_keys(settings: Settings, keys: Sequence[SigningKey]) -> None:
+    """Make these the keys of the servers of a database, which is made if there is none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     register_file_keys(settings, KeyFile(settings.keys).load_or_make())
+    """
+    with open_database(settings) as database:
+        migrate(database)
+        with database.writing() as connection:
+            lock_against_other_servers(connection)
+            accept_keys(connection, keys)
 
 
 def check(settings: Settings) -> dict[str, str]:
@@ -117,6 +174,9 @@ def check(settings: Settings) -> dict[str, str]:
     url = database_url(settings.database.get_secret_value())
     present, wanted = _present_schema(settings, url), newest()
     keys = len(KeyFile(settings.keys).load()) if settings.keys.exists() else "new"
+    if present == wanted:
+        with open_database(settings) as database, database.reading() as connection:
+            check_keys(connection, KeyFile(settings.keys), Clock().now())
     return {
         "address": f"http://{settings.host}:{settings.port}",
         "database": url.render_as_string(hide_password=True),

@@ -52,6 +52,13 @@ class Settings(BaseSettings):
         None, min_length=20, description="An operator's token to accept, beside the database's."
     )
     public: bool = Field(False, description="Let everybody read estimates and watch the page.")
+    # Long enough to copy a file to several machines. The least is six looks at the key file.
+    key_grace: float = Field(
+        300.0,
+        ge=30,
+        le=30 * 86400,
+        description="Seconds after --rotate-key for which the new key does not sign yet.",
+    )
     # A month to look into a suspicious collection; the upper bound is a hundred years: for ever.
     keep_submissions: float = Field(
         30.0,

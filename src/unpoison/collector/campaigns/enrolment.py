@@ -16,6 +16,7 @@ from unpoison.collector.campaigns.counters import count_activity
 from unpoison.collector.campaigns.group_counters import count_devices
 from unpoison.collector.campaigns.locks import indices_by_campaign, lock_campaign
 from unpoison.collector.campaigns.spent_tokens import add_spent_tokens, tickets_of_tokens
+from unpoison.collector.campaigns.tickets import Ticket
 from unpoison.collector.faults import Fault
 from unpoison.collector.storage.dialects import insert_rows
 from unpoison.collector.storage.schema import invites, tickets
@@ -43,6 +44,8 @@ class EnrolmentRequest:
     invite: bytes | None = None
     token: bytes | None = None
     """Of a token whose signature has been verified."""
+    previous: Ticket | None = None
+    """The ticket that the device had, by its signature: if its row was lost, it is issued again."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,10 @@ class _CampaignEnrolments:
         arrival = sum(self.enrolled[group] for group in groups_to_assign(plan, tier))
         group = group_of(plan, tier, arrival, campaign.assignment_secret)
         number = secrets.randbits(NUMBER_BITS)
+        previous = request.previous
+        if previous is not None and campaign.plan.tier_of(previous.group) == tier:
+            # The device may have drawn its cells for that group already, and draws only once.
+            number, group = previous.number, previous.group
         ticket = IssuedTicket(number, group, request.device, self.now)
         for own_group in campaign.plan.groups_of_user(group):
             self.enrolled[own_group] += 1

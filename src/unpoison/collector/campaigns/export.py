@@ -14,7 +14,6 @@ from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import report_groups, unpacked
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.storage.schema import submissions, tickets
-from unpoison.reports.writing import ReportWriter
 from unpoison.types import IntArray
 
 ROWS_PER_BATCH = 4096
@@ -31,6 +30,9 @@ def export(connection: Connection, campaign: Campaign, path: Path) -> None:
     ...     zipfile.ZipFile(Path(folder, "drinks.zip")).namelist()
     ['plan.json', 'campaign.json', 'campaign.summary', 'reports.parquet']
     """
+    # With pyarrow, which a server needs for nothing else.
+    from unpoison.reports.writing import ReportWriter
+
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("plan.json", campaign.plan.to_json() + "\n")
         archive.writestr("campaign.json", json.dumps(status(connection, campaign), indent=2) + "\n")

@@ -19,7 +19,7 @@ from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.campaigns.tickets import Ticket
 from unpoison.collector.faults import Fault
 from unpoison.collector.storage.dialects import insert_rows, rows_by_keys
-from unpoison.collector.storage.schema import submissions
+from unpoison.collector.storage.schema import submissions, tickets
 from unpoison.summary.binning import Binner
 from unpoison.types import IntArray
 
@@ -27,6 +27,8 @@ CELL = np.dtype("<u4")
 """A stored cell number: plans have at most 2**20 cells."""
 PROOF_BYTES = 32
 """Length of a keyed hash: 256 bits, so that no two submissions share one."""
+
+UNKNOWN_TICKET = "This ticket is not known here any more: ask for it again."
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,16 @@ def submit_all(
 
     >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
     >>> with temporary_campaign() as (connection, campaign):
-    ...     ticket = Ticket(campaign.id, number=0, group=0, device="aa", expires_at=60)
-    ...     tea, coffee = (Submission.checked(campaign, ticket, "ab", [n]) for n in (0, 1))
-    ...     results = submit_all(connection, [tea, tea, coffee], now=0)
+    ...     lost, issued = (Ticket(campaign.id, n, 0, "aa", expires_at=60) for n in (7, 8))
+    ...     columns = ("campaign", "ticket", "group_number", "device_hash", "issued_at")
+    ...     insert_rows(connection, tickets, columns, [(campaign.id, 8, 0, b"aa", 0)])
+    ...     tea, coffee = (Submission.checked(campaign, issued, "ab", [n]) for n in (0, 1))
+    ...     unknown = Submission.checked(campaign, lost, "ab", [0])
+    ...     results = submit_all(connection, [tea, tea, coffee, unknown], now=0)
     ...     Tallies.summary(connection, campaign).counts.tolist()
     [[1, 0], [0, 0]]
     >>> [result and result.code for result in results]
-    [None, None, 'ticket-used']
+    [None, None, 'ticket-used', 'invalid-ticket']
     """
     results: dict[int, Fault | None] = {}
     for indices in indices_by_campaign(requests):
@@ -134,13 +139,17 @@ def _submit_to_one_campaign(
         return dict.fromkeys(indices, no_such_campaign())
     numbers = [requests[i].ticket.number for i in indices]
     proofs = _stored_proofs(connection, campaign, numbers)
+    # After the database was restored from a backup, tickets issued since are signed but unknown.
+    issued = _issued_numbers(connection, campaign, [n for n in numbers if n not in proofs])
     results: dict[int, Fault | None] = {}
     new: list[Submission] = []
     for i in indices:
         submission, number = requests[i], requests[i].ticket.number
         counted_before = number in proofs
         results[i] = _fault(submission, proofs.get(number), campaign.accepts(now))
-        if not counted_before and results[i] is None:
+        if not counted_before and results[i] is None and number not in issued:
+            results[i] = Fault("invalid-ticket", UNKNOWN_TICKET)
+        elif not counted_before and results[i] is None:
             proofs[number] = submission.proof
             new.append(submission)
     if new:
@@ -165,6 +174,12 @@ def _stored_proofs(
     columns = ("ticket", "proof")
     rows = rows_by_keys(connection, submissions, columns, campaign.id, "ticket", numbers)
     return {ticket: bytes(proof) for ticket, proof in rows}
+
+
+def _issued_numbers(connection: Connection, campaign: Campaign, numbers: list[int]) -> set[int]:
+    """Those of the numbers whose tickets the database knows."""
+    rows = rows_by_keys(connection, tickets, ("ticket",), campaign.id, "ticket", numbers)
+    return {number for (number,) in rows}
 
 
 def _store(connection: Connection, campaign: Campaign, new: list[Submission], now: int) -> None:

@@ -64,6 +64,7 @@ class EnrolBody(Body):
     invite: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     token: TokenText | None = None
     tier: Annotated[StrictInt, Field(ge=0, le=1000)] = 0
+    ticket: TicketText | None = None
 
 
 class SubmissionBody(Body):

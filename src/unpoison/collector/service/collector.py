@@ -20,15 +20,17 @@ from unpoison.collector.campaigns.locks import lock_campaigns
 from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import Submission, submit_all
 from unpoison.collector.campaigns.tallies import Tallies
-from unpoison.collector.campaigns.tickets import Ticket, TicketSigner, device_hash
+from unpoison.collector.campaigns.tickets import Ticket, device_hash
 from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.estimates import CampaignEstimator, EstimateRequest
+from unpoison.collector.service.key_ring import KeyRing
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.service.rate_limits import RateLimit
 from unpoison.collector.service.rejections import RejectionCounter
+from unpoison.collector.service.signing_keys import SigningKey
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database
 from unpoison.collector.storage.operator_tokens import Operator, holder_of, stored_operators
@@ -70,12 +72,14 @@ class Collector:
         self,
         settings: Settings,
         database: Database,
-        keys: Sequence[str],
+        keys: KeyRing | Sequence[str],
         clock: Clock | None = None,
     ) -> None:
         self.settings, self.database = settings, database
         self.clock = clock or Clock()
-        self.signer = TicketSigner(keys)
+        # Plain texts are for examples and tests: keys that never change.
+        self.keys = keys if isinstance(keys, KeyRing) else KeyRing([SigningKey(k) for k in keys])
+        self.signer = self.keys.signer(self.clock.now())
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
         observe = self.metrics.committed
@@ -167,20 +171,31 @@ class Collector:
         tier: int,
         invite: str | None,
         token: str | None = None,
+        previous: str | None = None,
     ) -> dict[str, Any]:
-        """A ticket for a device."""
+        """A ticket for a device; `previous` is the one that it had, if it was refused."""
         if not 0 <= tier < len(campaign.plan.all_tiers):
             raise Fault("unknown-tier", field="tier")
         code = None if invite is None else hashed(invite)
         issuer = await self.token_issuer(campaign)
         # Before the transaction: to verify a signature takes longer than the rest of an enrolment.
         spending = None if issuer is None else issuer.checked_hash(token)
-        request = EnrolmentRequest(campaign, device_hash(device), tier, code, spending)
+        had = None if previous is None else self._genuine(campaign, device, previous)
+        request = EnrolmentRequest(campaign, device_hash(device), tier, code, spending, had)
         issued: IssuedTicket | Fault = (await self.writer.apply(enrol_all, [request]))[0]
         if isinstance(issued, Fault):
             raise issued
         self.metrics.enrolments.inc()
         return self._signed_ticket(campaign, issued)
+
+    def _genuine(self, campaign: Campaign, device: str, text: str) -> Ticket | None:
+        """A ticket that was issued to this device in this campaign; None for any other text."""
+        try:
+            ticket = self.signer.read(text)
+            ticket.check(campaign.id, device)
+        except Fault:
+            return None
+        return ticket
 
     def _signed_ticket(self, campaign: Campaign, issued: IssuedTicket) -> dict[str, Any]:
         lifetime = int(self.settings.ticket_days * DAY)

@@ -1,4 +1,4 @@
-"""Periodic jobs of a server: closing, compacting, estimating for the page, and forgetting."""
+"""Periodic jobs of a server: closing, compacting, estimating, forgetting, reading keys again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.clock import DAY
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.key_watch import REREAD_SECONDS, KeyWatch
 from unpoison.collector.storage.database import log_reason
 
 TIDY_SECONDS = 1.0
@@ -47,6 +48,7 @@ class Housekeeper:
         self._start(self.compact_tallies, TIDY_SECONDS)
         self._start(self.estimate_for_page, self.collector.settings.estimate_every)
         self._start(self.forget_old_submissions, FORGET_SECONDS)
+        self._start(KeyWatch(self.collector).look, REREAD_SECONDS)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -88,6 +90,9 @@ class Housekeeper:
         while await collector.writer.call(lambda connection: forget_old(connection, before)):
             # The event loop gets a turn between transactions, and with it the devices.
             await asyncio.sleep(0)
+        # In every round: it also holds what operators have deleted, and what an earlier round
+        # could not remove because somebody was reading.
+        await collector.writer.truncate_log()
 
 
 async def _repeat(job: Job, seconds: float) -> None:

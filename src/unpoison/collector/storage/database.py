@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ A server that loses its network inside a transaction keeps its locks; without th
 other servers would wait for it until TCP gives the connection up."""
 POOL_SIZE = 4
 """PostgreSQL connections kept open: one for the writer thread, the others for readers."""
+CHECKPOINT_MILLISECONDS = 100
+"""SQLite: longest wait for readers when the log is emptied; if they stay, it is tried again."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQLITE_SETTINGS = (
     # Readers see the last commit while the writer writes.
@@ -39,6 +41,8 @@ SQLITE_SETTINGS = (
     "PRAGMA synchronous = FULL",
     # Off by default in SQLite; deleting a campaign relies on ON DELETE CASCADE.
     "PRAGMA foreign_keys = ON",
+    # What is deleted is overwritten with zeros; else forgotten cells stay in the file's free pages.
+    "PRAGMA secure_delete = ON",
 )
 
 
@@ -113,6 +117,21 @@ class Database:
         except Fault:
             return False
         return True
+
+    def truncate_log(self) -> bool:
+        """Empty SQLite's write-ahead log, where old versions of pages are; False if it is in use.
+
+        PostgreSQL reuses its log by itself, and keeps as much of it as its administrator says.
+        """
+        if self.url.drivername != "sqlite":
+            return True
+        with _as_unavailable(), closing(self.engine.raw_connection()) as connection:
+            cursor = connection.cursor()
+            # Readers who are under way are not waited for: devices would wait as well.
+            cursor.execute(f"PRAGMA busy_timeout = {CHECKPOINT_MILLISECONDS}")
+            busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            cursor.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+            return not busy
 
     def close(self) -> None:
         """Close all pooled connections."""

@@ -6,12 +6,15 @@ Bulk inserts, lookups by many keys, and inserts that add to a row that is alread
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Connection, Integer, LargeBinary, String, Table, Text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 ROWS_PER_STATEMENT = 500
 """SQLite takes at most 32,766 parameters a statement; our widest table has five columns."""
@@ -23,12 +26,6 @@ COPY_TYPES: dict[type, str] = {
     Text: "text",
 }
 """PostgreSQL's names of our column types: binary COPY does no conversion, so it must be told."""
-Insert = postgresql.Insert | sqlite.Insert
-INSERTS: dict[str, Callable[[Table], Insert]] = {
-    "postgresql": postgresql.insert,
-    "sqlite": sqlite.insert,
-}
-"""`ON CONFLICT` is no part of SQLAlchemy's general insert; both dialects have it."""
 
 
 def insert_rows(
@@ -95,6 +92,25 @@ def rows_by_keys(
     return [tuple(row) for row in rows]
 
 
+def insert_with_conflicts(
+    connection: Connection, table: Table
+) -> postgresql.Insert | sqlite.Insert:
+    """An insert that can say what to do `ON CONFLICT`, which SQLAlchemy's general one cannot.
+
+    >>> from unpoison.collector.storage.schema import operators
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database, database.writing() as connection:
+    ...     type(insert_with_conflicts(connection, operators)).__module__
+    'sqlalchemy.dialects.sqlite.dml'
+    """
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    # Where it is needed, it is loaded already; a server on SQLite starts sooner without it.
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.insert(table)
+
+
 def add_to_row(
     connection: Connection, table: Table, key: Mapping[str, Any], amounts: Mapping[str, int]
 ) -> None:
@@ -110,6 +126,6 @@ def add_to_row(
     ...     connection.execute(select(rejections.c.count)).scalar()
     6
     """
-    row = INSERTS[connection.dialect.name](table).values({**key, **amounts})
+    row = insert_with_conflicts(connection, table).values({**key, **amounts})
     sums = {name: table.c[name] + row.excluded[name] for name in amounts}
     connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=sums))

@@ -31,6 +31,14 @@ operators = Table(
     Column("role", String(8), nullable=False, server_default="operator"),
 )
 
+ticket_keys = Table(
+    "ticket_keys",
+    metadata,
+    # A keyed hash of the key, which itself is in the key file alone.
+    Column("fingerprint", String(32), primary_key=True),
+    Column("signs_from", BigInteger, nullable=False),
+)
+
 campaigns = Table(
     "campaigns",
     metadata,
@@ -72,6 +80,13 @@ def _device_counts(name: str, key: str, kind: type[Integer]) -> Table:
         Column("submissions", BigInteger, nullable=False),
     )
 
+
+write_probes = Table(
+    "write_probes",
+    metadata,
+    _row_number(),
+    Column("filler", LargeBinary, nullable=False),
+)
 
 invites = Table(
     "invites",

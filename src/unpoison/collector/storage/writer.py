@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
 from unpoison.collector.storage.database import Database, log_reason
-from unpoison.collector.storage.schema import campaigns
+from unpoison.collector.storage.write_probe import WriteProbe
 
 log = logging.getLogger("unpoison.collector")
 TIMEOUT_SECONDS = 15.0
@@ -27,6 +28,9 @@ TIMEOUT_SECONDS = 15.0
 
 Longer than any wait for a lock (3 s for SQLite, 10 s for PostgreSQL), so that a locked database is
 reported as locked."""
+PROBE_SECONDS = 5.0
+"""How long a probe is taken for granted: load balancers ask every few seconds, and often several
+of them do."""
 Result = TypeVar("Result")
 
 
@@ -105,6 +109,10 @@ class Writer:
         """Whether the last transaction failed for want of a database."""
         self.stuck = False
         """Whether the thread was still in the database when the writer stopped."""
+        self.probe = WriteProbe(self.batching.size)
+        self.probing = asyncio.Lock()
+        self.probe_due = -math.inf
+        """When the next probe is due, by the steady clock; after a failure it is due at once."""
         self.task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Writer:
@@ -146,10 +154,24 @@ class Writer:
         loop = asyncio.get_running_loop()
         return await _in_time(loop.run_in_executor(self.thread, self._call, function))
 
+    async def truncate_log(self) -> None:
+        """Empty SQLite's write-ahead log, between two transactions."""
+        loop = asyncio.get_running_loop()
+        await _in_time(loop.run_in_executor(self.thread, self.database.truncate_log))
+
     async def is_writable(self) -> bool:
-        """Whether the database can be written to: after a failure, a real write must succeed."""
+        """Whether a batch could be written: a write of its size must have succeeded just now."""
         try:
-            await self.call(_write_nothing_new if self.failing else bool)
+            await self.call(bool)
+            async with self.probing:
+                if self.failing or self.clock.steady() >= self.probe_due:
+                    # Taken back first: what a killed server left would be in the way of a probe
+                    # on a disk that is nearly full.
+                    await self.call(self.probe.clear)
+                    await self.call(self.probe.fill)
+                    await self.call(self.probe.clear)
+                    self.failing = False
+                    self.probe_due = self.clock.steady() + PROBE_SECONDS
         except Fault:
             return False
         return True
@@ -161,9 +183,6 @@ class Writer:
         except Fault as fault:
             self.failing = self.failing or fault.code == "unavailable"
             raise
-        # Only a real write ends the failing state: other functions may not have written at all,
-        # and on a full disk reads still succeed.
-        self.failing = self.failing and function is not _write_nothing_new
         return result
 
     async def _run(self) -> None:
@@ -220,11 +239,6 @@ class Writer:
                 for i in indices:
                     results[i] = [next(remaining) for _ in batch[i].requests]
         return [results[i] for i in range(len(batch))]
-
-
-def _write_nothing_new(connection: Connection) -> None:
-    """A write that leaves every row as it is."""
-    connection.execute(update(campaigns).values(state=campaigns.c.state))
 
 
 async def _in_time(future: asyncio.Future[Result]) -> Result:

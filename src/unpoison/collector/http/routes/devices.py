@@ -74,7 +74,9 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     if cached.access == OPEN_TO_ALL:
         collector.open_enrolments.take(address)
     try:
-        ticket = await collector.enrol(cached, body.device, body.tier, body.invite, body.token)
+        ticket = await collector.enrol(
+            cached, body.device, body.tier, body.invite, body.token, body.ticket
+        )
         return JSONResponse(ticket)
     except Fault as fault:
         if fault.code == "invalid-invite":

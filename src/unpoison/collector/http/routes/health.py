@@ -8,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service
 from unpoison.collector.http.errors import responses
+from unpoison.collector.service.key_ring import DIFFERENT
 
 router = APIRouter(tags=["operations"])
 
@@ -20,11 +21,13 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", responses=responses("unavailable"))
 async def readyz(collector: Service) -> dict[str, str]:
-    """The database can be written to, and the queue has room."""
+    """The database can be written to, the queue has room, and the keys are those of all servers."""
     full = collector.writer.waiting >= collector.settings.queue_size
     if full or not await collector.writer.is_writable():
         raise Fault("unavailable")
-    return {"status": "ok"}
+    if collector.keys.state == DIFFERENT:
+        raise Fault("unavailable", "The key that other servers sign with is not in the key file.")
+    return {"status": "ok", "keys": collector.keys.state}
 
 
 @router.get("/metrics", response_class=Response)

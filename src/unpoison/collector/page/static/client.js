@@ -587,7 +587,7 @@ async function tokenOf(ledger, offer, request) {
   }
 }
 
-async function enrol(ask, ledger, request) {
+async function enrol(ask, ledger, request, previous = {}) {
   const { campaign, invite, policy } = request;
   const offer = await ask("");
   checkOffer(offer, campaign, policy);
@@ -598,7 +598,7 @@ async function enrol(ask, ledger, request) {
   if (accepted) return {};
   let proof = access === "open" ? {} : { invite };
   if (access === "token") proof = { token: await tokenOf(ledger, offer, request) };
-  const answer = await ask("/tickets", { device, ...proof, tier });
+  const answer = await ask("/tickets", { device, ...proof, tier, ...previous });
   return { plan, device, ...checkTicket(answer, offer, tier) };
 }
 
@@ -629,7 +629,9 @@ async function send(ask, ledger, entry, request) {
     await submit(ask, entry);
   } catch (refusal) {
     if (!RENEWABLE_CODES.has(refusal.code)) throw refusal;
-    const { ticket, groups } = await enrol(ask, ledger, request);
+    // A collector that lost its record of the ticket issues it again for the same groups.
+    const previous = refusal.code === "invalid-ticket" ? { ticket: entry.ticket } : {};
+    const { ticket, groups } = await enrol(ask, ledger, request, previous);
     const same = JSON.stringify(groups) === JSON.stringify(entry.groups);
     holdTicket(same, "the new ticket is for other groups than the first");
     // If another tab was accepted meanwhile, its entry stands.
