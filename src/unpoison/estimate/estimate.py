@@ -13,7 +13,7 @@ from unpoison.errors import InvalidParameter
 from unpoison.estimate.distribution import Distribution
 from unpoison.types import FloatArray
 
-OF_NUMBERS = ("mean", "side", "distribution")
+OF_NUMBERS = ("mean", "side", "distribution", "unit")
 OF_CATEGORIES = ("frequencies", "categories")
 """Keys that the JSON of the other kind leaves out."""
 
@@ -204,6 +204,8 @@ class Estimate:
     frequencies: dict[str, float] | None = None
     distribution: Distribution | None = None
     worst_case: WorstCase | None = None
+    unit: str | None = None
+    """The plan's unit of values, for whoever shows the numbers."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and dicts; of categories without means and sides."""

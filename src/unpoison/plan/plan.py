@@ -32,6 +32,7 @@ from unpoison.plan.form import (
     refuse_unknown,
     tier_dict,
     tiers_of,
+    unit_text,
 )
 from unpoison.plan.lattice import nearest_shares, step_count
 from unpoison.registry import check_name
@@ -65,6 +66,12 @@ class Plan:
     tiers: tuple[Tier, ...] = ()
     step: float | None = None
     """The distance between neighbouring values, if values are low, low + step, …, high alone."""
+    unit: str | None = None
+    """What values are measured in, such as "s" or "km": shown behind every number.
+
+    It belongs to the fingerprint, because 30 s and 30 min are different values: summaries of both
+    must not be added, and devices that agreed on one must not report under the other.
+    """
 
     def __post_init__(self) -> None:
         check_name("protocol", self.protocol, PROTOCOLS)
@@ -114,6 +121,7 @@ class Plan:
             cells=cells_of(keys),
             tiers=tiers_of(keys.get("tiers", ()), protocol),
             step=number(keys, "step") if "step" in keys else None,
+            unit=keys.get("unit"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,6 +134,7 @@ class Plan:
             "low": self.low,
             "high": self.high,
             "step": self.step,
+            "unit": self.unit,
             "categories": list(self.categories) if self.categories else None,
             "cells": None if self.categories else self.cells,
             "groups": [asdict(group) for group in self.groups],
@@ -296,7 +305,7 @@ class Plan:
         return low + share * (high - low)
 
     @property
-    def unit(self) -> float:
+    def natural_scale(self) -> float:
         """The size of one normalised unit in natural units."""
         return self.natural(1.0) - self.natural(0.0)
 
@@ -311,12 +320,16 @@ class Plan:
             rule = "must be below high, by a finite difference"
             raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
         _ = self.steps
+        if self.unit is not None:
+            unit_text(self.unit)
 
     def _check_categories(self) -> None:
         if self.low is not None or self.high is not None:
             raise InvalidParameter("low and high", "do not go with categories", self.mechanism)
         if self.step is not None:
             raise InvalidParameter("step", "does not go with categories", self.step)
+        if self.unit is not None:
+            raise InvalidParameter("unit", "does not go with categories", repr(self.unit))
         if self.categories is None:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:

@@ -117,6 +117,7 @@ class Assembly:
             invalid=self.summary.invalid,
             verdict=verdict,
             distribution=self.distribution,
+            unit=self.summary.plan.unit,
         )
 
     @cached_property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from unpoison.estimate.wording import compare_frequencies, format_value, list_names
+from unpoison.estimate.value_format import ValueFormat
+from unpoison.estimate.wording import compare_frequencies, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.buckets import Buckets
 from unpoison.protocols.assembly import Assembly
@@ -73,8 +74,8 @@ def _share(assembly: Assembly) -> str:
 
 def _of_numbers(assembly: Assembly, analysis: SchemeAnalysis) -> _Sentences:
     plan, byzantine = assembly.summary.plan, assembly.byzantine
-    mean = format_value(assembly.answer["mean"], plan)
-    unfiltered = format_value(assembly.unfiltered.mean, plan)
+    write = ValueFormat.of(plan)
+    mean, unfiltered = write(assembly.answer["mean"]), write(assembly.unfiltered.mean)
     return _Sentences(
         answer=f"the mean {mean}",
         attack_noticed=byzantine.fraction > false_alarm(assembly.summary, analysis.probing_group),

@@ -114,7 +114,7 @@ def _combine_tiers(
     error = 0.0
     for tier in present:
         error += (tier.users / users) ** 2 * bound(tier)
-    return error if plan.categorical else error * plan.unit**2
+    return error if plan.categorical else error * plan.natural_scale**2
 
 
 def _tiers(

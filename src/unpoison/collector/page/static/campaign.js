@@ -90,7 +90,7 @@ function showEstimateParts(estimate) {
   byId("headline").removeAttribute("aria-busy");
   showEstimate(status.plan, estimate);
   showFrequencies(estimate);
-  showDistribution(estimate);
+  showDistribution(status.plan, estimate);
   showHistograms(status.plan, estimate);
 }
 

@@ -2,8 +2,9 @@
 
 import { announce } from "./announce.js";
 import { byId, setAttribute, setText, show } from "./dom.js";
-import { between, count, percent, plural, valueFormat } from "./format.js";
+import { count, percent, plural } from "./format.js";
 import { looksForAttackers } from "./methods.js";
+import { between, valueFormat } from "./value-format.js";
 
 let announced = null;
 
@@ -83,7 +84,7 @@ function showWorstCase(plan, estimate) {
   if (!possible) return;
   const name = plan.categories ? mostFrequent(estimate).value : null;
   const ends = name ? [worst.low[name], worst.high[name]] : [worst.low, worst.high];
-  setText(byId("worst-case-value"), between(ends, name ? percent : valueFormat(plan, ends)));
+  setText(byId("worst-case-value"), between(ends, name ? percent : valueFormat(plan, estimate.interval)));
   const share = `if at most ${percent(worst.attackers_at_most)} of each group attack`;
   setText(byId("worst-case-share"), share);
 }

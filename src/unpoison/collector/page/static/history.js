@@ -2,8 +2,9 @@
 
 import { byId, setText, show } from "./dom.js";
 import { chartFigure } from "./figure.js";
-import { between, count, dateTime, percent, plural, valueFormat } from "./format.js";
+import { count, dateTime, percent, plural } from "./format.js";
 import { dashes, ink, numberAxis, percentAxis, plot, timeAxis, timeTitle } from "./plot.js";
+import { between, valueFormat } from "./value-format.js";
 
 /** Up to this many estimates each is marked by a point; more would merge into a band. */
 const MOST_POINTS = 60;
@@ -79,7 +80,7 @@ function startMean() {
       ...line,
     })),
     bands: [{ series: [1, 2], fill: ink("band") }],
-    axes: [timeAxis(), numberAxis()],
+    axes: [timeAxis(), numberAxis({ label: plan.unit })],
     tip: (index) => [
       timeTitle(times()[index]),
       `mean ${meanWords(entries[index])}`,

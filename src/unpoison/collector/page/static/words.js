@@ -49,7 +49,8 @@ export function closingWord({ state, closes_at: closes }) {
 function domain(plan) {
   if (plan.categories) return plural(plan.categories.length, "category").replace("ys", "ies");
   const steps = plan.step === undefined ? "" : ` in steps of ${exact(plan.step)}`;
-  return `${exact(plan.low)} to ${exact(plan.high)}${steps}`;
+  const unit = plan.unit ? ` ${plan.unit}` : "";
+  return `${exact(plan.low)} to ${exact(plan.high)}${unit}${steps}`;
 }
 
 const groupWord = ({ epsilon: budget, reports }) =>
