@@ -11,6 +11,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.finding import NOT_SOUGHT
 from unpoison.types import FloatArray
 
 OF_NUMBERS = ("mean", "side", "distribution", "unit")
@@ -50,6 +51,8 @@ class Byzantine:
     histogram: Histogram | None = None
     categories: tuple[str, ...] | None = None
     interval: tuple[float, float] | None = None
+    finding: str = NOT_SOUGHT
+    """Whether attackers were found, ruled out beyond a small share, or neither."""
 
     @property
     def where(self) -> str:

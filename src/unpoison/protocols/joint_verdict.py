@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate.estimate import WorstCase
+from unpoison.estimate.finding import RULED_OUT
 from unpoison.estimate.value_format import ValueFormat
 from unpoison.estimate.wording import compare_frequencies, list_names, unresolved_quantiles
 from unpoison.filters.client_faults import DROPOUT
@@ -47,6 +48,7 @@ class JointVerdict:
     interval_with_noise: Interval | None
     worst_case: WorstCase
     fit: dict[str, Any]
+    finding: str
 
     def __str__(self) -> str:
         parts = [
@@ -92,9 +94,14 @@ class JointVerdict:
         return f"About {self._share} of users{self._groups()} send {self._where}{self._without()}"
 
     def _nobody(self) -> str:
-        """The sentence where no attackers were found: a p-value, or a suspicion."""
+        """The sentence where no attackers were found: a p-value, a limit, or a suspicion."""
         if not self._fits:
             return ""
+        if self._lowest > SUSPICIOUS and self.finding != RULED_OUT:
+            return (
+                f"No attackers were found (p = {self._lowest:.2g}), which does not rule them out: "
+                f"up to {self._most} of users may attack. "
+            )
         if self._lowest > SUSPICIOUS:
             return f"Nobody seems to attack (p = {self._lowest:.2g}). "
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from unpoison.estimate.finding import ATTACKERS_FOUND, UNCLEAR
 from unpoison.estimate.value_format import ValueFormat
 from unpoison.estimate.wording import compare_frequencies, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
@@ -47,10 +48,7 @@ def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
     >>> estimate(run.summary, method="emf").verdict
     'About ... % of users seem to send made-up values towards the upper end; ...'
     """
-    if isinstance(analysis, FrequencyAnalysis):
-        sentences = _of_categories(assembly, analysis)
-    else:
-        sentences = _of_numbers(assembly, analysis)
+    sentences = _sentences(assembly, analysis)
     if assembly.byzantine.fraction >= MOST_ATTACKERS:
         return (
             f"{_share(assembly)} of users seem to be attackers. No method can tell the honest ones "
@@ -66,6 +64,26 @@ def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
         )
         return unseen + sentences.caveat
     return sentences.no_attack + sentences.caveat
+
+
+def scheme_finding(assembly: Assembly, analysis: SchemeAnalysis) -> str:
+    """Whether attackers were found; a scheme without intervals cannot rule them out.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> honest = simulate(plan, np.full(5000, 0.3), rng=np.random.default_rng(1))
+    >>> estimate(honest.summary, method="emf").byzantine.finding
+    'unclear'
+    """
+    outvoted = assembly.byzantine.fraction >= MOST_ATTACKERS
+    return ATTACKERS_FOUND if outvoted or _sentences(assembly, analysis).attack_noticed else UNCLEAR
+
+
+def _sentences(assembly: Assembly, analysis: SchemeAnalysis) -> _Sentences:
+    if isinstance(analysis, FrequencyAnalysis):
+        return _of_categories(assembly, analysis)
+    return _of_numbers(assembly, analysis)
 
 
 def _share(assembly: Assembly) -> str:

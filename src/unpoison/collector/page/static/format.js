@@ -9,6 +9,7 @@ export const NUMBERS = "en-US";
 const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
 const budget = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 6 });
 const asGiven = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 15 });
+const twoDigits = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 2 });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const oneDecimal = new Intl.NumberFormat(NUMBERS, {
@@ -26,6 +27,10 @@ export const epsilon = (number) => budget.format(number);
 export const exact = (number) => asGiven.format(number);
 export const dateTime = (text) => (text ? moment.format(new Date(text)) : NONE);
 export const clockTime = (date) => clock.format(date);
+
+/** A p-value with two digits; one that is tiny as a power of ten, as verdicts write it. */
+export const probability = (p) =>
+  p && p < 1e-4 ? p.toExponential(1) : twoDigits.format(p);
 
 /** A count with its noun: `plural(1, "user")` is "1 user". */
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
