@@ -97,10 +97,10 @@ def test_secrets_are_in_no_text(unpoison: Command, monkeypatch: pytest.MonkeyPat
 
 def test_a_check_changes_nothing(unpoison: Command) -> None:
     checked = unpoison.done("serve", "--check", "--database", "reports.db").out
-    assert "none yet; would become 0003" in checked
+    assert "none yet; would become 0007" in checked
     assert list(Path.cwd().iterdir()) == []
     with_schema("reports.db")
-    assert "schema: 0003" in unpoison.done("serve", "--check", "--database", "reports.db").out
+    assert "schema: 0007" in unpoison.done("serve", "--check", "--database", "reports.db").out
 
 
 def test_a_file_of_another_program_is_left_alone(unpoison: Command) -> None:

@@ -118,3 +118,118 @@ def test_groups_that_report_alike_are_compared_by_those_who_reported(
     assert words.startswith(
         "75.0 % of the enrolled users of each group reported: no more different"
     )
+
+
+def pixels_of(page: Page, colour: str, chart: int, column: float) -> list[float]:
+    """Heights, as shares of a chart's canvas, at which a column has this colour of the theme."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """([name, chart, column]) => {
+            const canvas = document.querySelectorAll("#histograms-list canvas")[chart];
+            const pen = canvas.getContext("2d");
+            const wanted = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+            const [r, g, b] = [1, 3, 5].map((at) => parseInt(wanted.slice(at, at + 2), 16));
+            const { width, height } = canvas;
+            const x = Math.round(column * width);
+            const { data } = pen.getImageData(x - 4, 0, 8, height);
+            const off = (at) =>
+                [r, g, b].reduce((sum, part, i) => sum + Math.abs(data[at + i] - part), 0);
+            const near = (at) => off(at) < 60;
+            return Array.from({ length: height }, (_, y) => y)
+                .filter((y) => Array.from({ length: 8 }, (_, x) => 4 * (8 * y + x)).some(near))
+                .map((y) => 1 - y / height);
+        }""",
+        [colour, chart, column],
+    )
+
+
+def test_poison_stands_on_top_of_the_honest_part(server: InProcessCollector, page: Page) -> None:
+    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+    page.wait_for_selector("#histograms-list canvas")
+    page.wait_for_timeout(500)
+    last_bar = page.evaluate(
+        """() => {
+            const canvas = document.querySelector("#histograms-list canvas");
+            const over = canvas.parentElement.querySelector(".u-over");
+            return (over.offsetLeft + 0.985 * over.offsetWidth) / canvas.clientWidth;
+        }"""
+    )
+    poison, honest = (pixels_of(page, f"--{name}", 0, last_bar) for name in ("poison", "honest"))
+    assert poison
+    assert honest
+    assert min(poison) >= min(honest) - 0.02, "poison begins where the honest part ends"
+
+
+def test_four_histograms_are_two_and_two_and_percents_are_whole(
+    server: InProcessCollector, page: Page
+) -> None:
+    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+    page.wait_for_selector("#histograms-list canvas")
+    columns = page.evaluate(
+        "getComputedStyle(document.querySelector('#histograms-list')).gridTemplateColumns"
+    )
+    assert len(columns.split()) == 2
+    incrs = """async () => {
+        const { percentAxis } = await import("/static/plot.js");
+        return [[0, 0.06], [0, 0.3], [0, 0.01]].map(([low, high]) =>
+            Math.min(...percentAxis().incrs(null, 1, low, high)));
+    }"""
+    assert page.evaluate(incrs) == [0.01, 0.01, 0.0001]
+
+
+def test_on_a_phone_the_estimate_comes_before_the_buttons(
+    server: InProcessCollector, browser: Browser
+) -> None:
+    campaign = campaign_of(server, "point:C", 0.2, name="Reaction time")
+    with page_of(browser, viewport={"width": 390, "height": 844}) as page:
+        open_campaign(page, server, campaign)
+        top = "id => document.getElementById(id).getBoundingClientRect().top"
+        assert page.evaluate(top, "estimate-value") < page.evaluate(top, "action-close")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        picture(page, "phone")
+
+
+CATEGORIES = {
+    **{"mechanism": "k-rr-integer", "epsilon": 2.0, "min_epsilon": 1.0},
+    "categories": ["tea", "coffee", "milk"],
+}
+
+
+def test_frequencies_are_drawn_over_time(server: InProcessCollector, page: Page) -> None:
+    campaign = server.create_campaign(CATEGORIES, name="Drinks")
+    for seed in (1, 2):
+        values = np.random.default_rng(seed).choice(["tea", "coffee", "milk"], 1000)
+        run = simulate(campaign.plan, values, rng=np.random.default_rng(seed))
+        store_reports(server, campaign, run.summary)
+        server.operator.get(f"{campaign.path}/estimate")
+    stored = campaign.status()["estimates"]
+    assert [set(entry["frequencies"]) for entry in stored] == [{"tea", "coffee", "milk"}] * 2
+    open_campaign(page, server, campaign)
+    page.wait_for_selector("#history-charts canvas")
+    chart = page.locator("#history-charts figure").first
+    assert chart.locator(".figure-title").inner_text() == "Frequencies of the categories"
+    assert chart.locator(".legend li").count() == 3
+    chart.locator("summary").click()
+    assert chart.locator("tbody tr").count() == 2
+    picture(page, "categories")
+
+
+def test_a_time_range_leaves_out_older_estimates(server: InProcessCollector, page: Page) -> None:
+    campaign = campaign_of(server, "point:C", 0.2)
+    server.operator.get(f"{campaign.path}/estimate")
+    server.clock.step += 7200
+    try:
+        values = np.random.default_rng(5).beta(2, 5, 500)
+        more = simulate(campaign.plan, values, rng=np.random.default_rng(6)).summary
+        store_reports(server, campaign, more)
+        server.operator.get(f"{campaign.path}/estimate")
+    finally:
+        server.clock.step -= 7200
+    open_campaign(page, server, campaign)
+    page.wait_for_selector("#history-charts canvas")
+    page.locator("#history-charts summary").first.click()
+    rows = page.locator("#history-charts figure").first.locator("tbody tr")
+    assert rows.count() == 2
+    page.select_option("#history-range", "3600")
+    assert rows.count() == 1
+    page.select_option("#history-range", "86400")
+    assert rows.count() == 2

@@ -132,7 +132,9 @@ class JointVerdict:
 
     def _number(self) -> str:
         if self.interval is None:
-            return "The frequencies need no filter."
+            if self.finding == RULED_OUT:
+                return "The frequencies need no filter."
+            return "The frequencies are estimated without a filter."
         return f"The mean is {self._with(self.interval)}."
 
     def _with(self, interval: Interval) -> str:

@@ -34,9 +34,17 @@ const CAUSES = {
   "wrong-number-of-values": "Wrong number of values",
 };
 
+const FINDINGS = {
+  found: "Attackers",
+  "ruled-out": "None",
+  unclear: "Cannot tell",
+  "not-sought": "Not looked for",
+};
+
 const labelOf = (words, code) => words[code] ?? code;
 
 export const stateWord = (state) => labelOf(STATES, state);
+export const findingWord = (finding) => labelOf(FINDINGS, finding);
 export const accessWord = (access) => labelOf(ACCESS, access);
 export const causeWord = (cause) => labelOf(CAUSES, cause);
 
