@@ -176,6 +176,22 @@ def test_four_histograms_are_two_and_two_and_percents_are_whole(
     assert page.evaluate(incrs) == [0.01, 0.01, 0.0001]
 
 
+def test_the_last_label_of_a_time_axis_has_room(server: InProcessCollector, page: Page) -> None:
+    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+    page.wait_for_selector("#history-charts canvas")
+    room, half_label = page.evaluate(
+        """() => {
+            const canvas = document.querySelector("#history-charts canvas");
+            const over = canvas.parentElement.querySelector(".u-over");
+            const pen = document.createElement("canvas").getContext("2d");
+            pen.font = "12px system-ui, sans-serif";
+            const end = over.offsetLeft + over.offsetWidth;
+            return [canvas.clientWidth - end, pen.measureText("12:59:59 PM").width / 2];
+        }"""
+    )
+    assert room >= half_label
+
+
 def test_on_a_phone_the_estimate_comes_before_the_buttons(
     server: InProcessCollector, browser: Browser
 ) -> None:
