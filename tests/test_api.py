@@ -200,7 +200,9 @@ def test_parts_of_the_reports_add_up_to_the_whole() -> None:
 
 def test_the_path_from_values_to_an_answer() -> None:
     answer = estimate(perturb(values(60_000), plan(), np.random.default_rng(2)), plan(), "ostrich")
-    deviation = plan().unit * math.sqrt(plan().group_mechanisms[-1].worst_variance / 60_000)
+    deviation = plan().natural_scale * math.sqrt(
+        plan().group_mechanisms[-1].worst_variance / 60_000
+    )
     assert abs(answer.mean - values(60_000).mean()) < 5 * deviation
 
 

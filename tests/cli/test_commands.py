@@ -140,12 +140,20 @@ def test_text_says_what_json_says(unpoison: Command) -> None:
     reports = make_reports(unpoison, "reports.parquet")
     answer = unpoison.done("estimate", reports, "-p", "plan.json", "--json").json
     text = unpoison.done("estimate", reports, "-p", "plan.json").out
-    assert f"{answer['mean']:.0f}" in text
+    assert f"mean      {answer['mean']:,.0f}" in text
     assert answer["verdict"] in text
-    assert f"users     {USERS}, reports {answer['reports']}" in text
+    assert f"users     {USERS:,}, reports {answer['reports']:,}" in text
     assert "left out" not in text
     for group in answer["groups"]:
-        assert re.search(rf"^{group['group']} .* {group['reports']} ", text, re.MULTILINE)
+        assert re.search(rf"^{group['group']} .* {group['reports']:,} ", text, re.MULTILINE)
+
+
+def test_the_unit_of_a_plan_is_printed_with_values(unpoison: Command) -> None:
+    made = ("plan", "-e", 2, "--min-epsilon", 0.5, "--low", 0, "--high", 86_400, "--unit", "s")
+    assert "values in [0, 86400] s" in unpoison.done(*made, "-o", "plan.json").out
+    reports = make_reports(unpoison, "reports.parquet")
+    text = unpoison.done("estimate", reports, "-p", "plan.json").out
+    assert re.search(r"^mean      [\d,]+ s   95 %: [\d,]+ to [\d,]+ s ", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("method", ["ostrich", "trimming"])

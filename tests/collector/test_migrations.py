@@ -31,6 +31,7 @@ from support.waiting import eventually
 from unpoison import InvalidFile, Plan, Summary
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.estimate_history import latest_estimates, past_estimates
 from unpoison.collector.campaigns.invites import issue_invites
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.server import prepared_server
@@ -190,7 +191,9 @@ def test_a_newer_database_is_refused_in_one_line(
         assert revision(opened) == "9999"
 
 
-@pytest.mark.parametrize("steps", STEPS, ids=["at once", "from the first", "step by step"])
+@pytest.mark.parametrize(
+    "steps", STEPS, ids=["at once", "from the first", "step by step", "from the third"]
+)
 def test_migrations_make_the_schema_that_the_code_works_with(
     database: str, steps: list[str | None]
 ) -> None:
@@ -279,3 +282,22 @@ def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(tmp_path: P
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert started.stdout == ""
+
+
+def test_estimates_of_earlier_versions_stay_in_the_history(database: str) -> None:
+    with open_database(database) as upgraded:
+        campaign = filled(upgraded)
+        migrate(upgraded, "0003")
+        columns = "campaign, at, users, method, mean, byzantine_fraction, verdict"
+        values = {"campaign": campaign.id, "method": "joint", "verdict": "As it was."}
+        row = ":campaign, 1, 9, :method, 4.5, 0.1, :verdict"
+        stored = f"INSERT INTO estimates ({columns}) VALUES ({row})"
+        with upgraded.writing() as connection:
+            connection.execute(text(stored), values)
+        migrate(upgraded)
+        with upgraded.reading() as connection:
+            (entry,) = past_estimates(connection, campaign.id)
+            last = latest_estimates(connection, [campaign.id])[campaign.id]
+        assert (entry["mean"], entry["verdict"]) == (4.5, "As it was.")
+        assert (entry["finding"], entry["frequencies"]) == (None, None)
+        assert (last["answer"], last["byzantine_fraction"]) == (None, 0.1)

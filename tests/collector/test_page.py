@@ -87,6 +87,7 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.fill("#create-low", "0")
     page.fill("#create-high", "100")
     page.fill("#create-step", "1/2")
+    page.fill("#create-unit", "km")
     page.fill("#create-epsilon", "1")
     preview = page.text_content("#group-preview") or ""
     assert "This makes 4 groups" in preview
@@ -101,9 +102,9 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     page.wait_for_selector("#campaign-state[data-state=open]")
     assert page.inner_text("#campaign-name") == "Rides <b>& more</b>"
     campaign_id = page.url.rpartition("/")[2]
-    assert "0 to 100 in steps of 0.5" in (page.text_content("#plan-facts") or "")
+    assert "0 to 100 km in steps of 0.5" in (page.text_content("#plan-facts") or "")
     plan = Plan.from_dict(server.operator.get(f"/v1/campaigns/{campaign_id}")["plan"])
-    assert plan.step == 0.5
+    assert (plan.step, plan.unit) == (0.5, "km")
     campaign = RunningCampaign(server, campaign_id, plan)
 
     page.click("#action-invites")
@@ -120,7 +121,7 @@ def test_a_campaign_from_its_creation_to_a_changed_estimate(
     report_from_devices(server, campaign, 400, seed=1, value=30)
     first = estimate_shown(page, "")
     picture(page, "campaign")
-    assert re.fullmatch(r"[\d.]+ to [\d.]+", page.inner_text("#worst-case-value").strip())
+    assert re.fullmatch(r"[\d.]+ to [\d.]+ km", page.inner_text("#worst-case-value").strip())
     assert "of each group attack" in page.inner_text("#worst-case-share")
     report_from_devices(server, campaign, 1200, seed=2, value=60)
     second = estimate_shown(page, first)

@@ -184,7 +184,7 @@ def test_ostrich_is_unbiased_when_nobody_attacks(mechanism: str) -> None:
     answer = estimate(run.summary, method="ostrich")
     reports = run.summary.reports
     variances = np.array([part.worst_variance for part in run.summary.plan.group_mechanisms])
-    deviation = math.sqrt(reports @ variances) / reports.sum() * run.summary.plan.unit
+    deviation = math.sqrt(reports @ variances) / reports.sum() * run.summary.plan.natural_scale
     grouping = (HIGH - LOW) / math.sqrt(20_000)
     assert abs(answer.mean - run.truth) < 5 * (deviation + grouping)
 

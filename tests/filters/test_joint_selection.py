@@ -87,7 +87,7 @@ def error_in_deviations(attack: str, share: float = 0.25) -> float:
     _, choice = chosen(attack, share)
     mean = PLAN.natural(choice.best.mean(choice.counts.values))
     apart = abs(mean - collected(attack, share).truth)
-    return apart / (PLAN.unit * choice.best.standard_error(choice.counts.values))
+    return apart / (PLAN.natural_scale * choice.best.standard_error(choice.counts.values))
 
 
 PLACES = {
@@ -323,7 +323,7 @@ def test_two_explanations_that_are_close_are_both_told() -> None:
     assert {"nobody", "even"} <= kinds
     assert all(candidate.p_value > LEAST_FIT_P_VALUE for candidate in choice.others)
     answer = estimate(run.summary, method="joint")
-    alone = 1.96 * plan.unit * choice.best.standard_error(choice.counts.values)
+    alone = 1.96 * plan.natural_scale * choice.best.standard_error(choice.counts.values)
     assert answer.interval is not None
     assert answer.interval[1] - answer.interval[0] > 2.2 * alone
     assert "cannot rule out" in answer.verdict
@@ -372,7 +372,9 @@ def test_reports_that_nothing_explains_are_not_explained_away() -> None:
     assert choice.best.p_value < LEAST_FIT_P_VALUE
     assert answer.interval is not None
     width = answer.interval[1] - answer.interval[0]
-    assert width > 2.5 * 1.96 * PLAN.unit * choice.best.standard_error(choice.counts.values)
+    assert width > 2.5 * 1.96 * PLAN.natural_scale * choice.best.standard_error(
+        choice.counts.values
+    )
     assert "No model explains the reports" in answer.verdict
     assert "do not rely on the number" in answer.verdict
     assert choice.others

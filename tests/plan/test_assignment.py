@@ -285,7 +285,7 @@ def test_decoded_reports_of_each_group_are_the_value_in_natural_units(name: str)
     reports = perturb(np.full(60_000, 37.0), plan, np.random.default_rng(5))
     for group, part in enumerate(plan.group_mechanisms):
         decoded = part.decode(reports.value[reports.group == group])
-        noise = plan.unit * math.sqrt(part.worst_variance / len(decoded))
+        noise = plan.natural_scale * math.sqrt(part.worst_variance / len(decoded))
         assert abs(plan.natural(float(decoded.mean())) - 37.0) <= SIGMAS * noise
 
 

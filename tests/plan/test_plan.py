@@ -63,6 +63,8 @@ def plans(draw: st.DrawFn) -> Plan:
         assume(keys["high"] > keys["low"])
         if draw(st.booleans()):
             keys["step"] = (keys["high"] - keys["low"]) / draw(st.integers(1, 1000))
+        if draw(st.booleans()):
+            keys["unit"] = draw(st.sampled_from(["s", "€", "km/h"]))
         keys["cells"] = draw(st.integers(2, 64))
     if 2 * exact(min_epsilon) <= exact(epsilon) and draw(st.booleans()):
         keys["protocol"] = "baseline"
@@ -287,7 +289,7 @@ def test_normalised_values_are_in_the_domain_and_come_back(
     assert plan.natural(inside) == pytest.approx(value, abs=1e-9 * (high - low))
     assert plan.natural(part.input_low) == low
     assert plan.natural(part.input_high) == pytest.approx(high)
-    assert plan.unit * (part.input_high - part.input_low) == pytest.approx(high - low)
+    assert plan.natural_scale * (part.input_high - part.input_low) == pytest.approx(high - low)
 
 
 @pytest.mark.parametrize("count", [2, 3, 23, 50, 200])
@@ -380,6 +382,7 @@ BAD_PLANS: list[tuple[str, dict[str, Any]]] = [
     ("step", {"step": 3}),
     ("step", {"step": math.inf}),
     ("step", {"step": "1"}),
+    *(("unit", {"unit": unit}) for unit in ("", " s", "s ", "s\n", "\u202e", "3 km", "x" * 17, 5)),
     ("categories", {"categories": ["a", "b"]}),
     ("cells", {"cells": 1}),
     ("cells", {"cells": 0}),
@@ -443,6 +446,7 @@ def test_a_bad_plan_is_refused_in_one_line_that_names_the_key(
         ("categories", {"categories": None}),
         ("low and high", {"low": 0, "high": 1}),
         ("step", {"step": 1}),
+        ("unit", {"unit": "s"}),
         ("cells", {"cells": 4}),
     ],
 )
@@ -507,3 +511,15 @@ def test_the_papers_setting_has_a_name_that_is_saved_as_a_number(
 def test_other_names_of_settings_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="min_epsilon must be a finite number"):
         Plan.new(epsilon=1.0, min_epsilon="papers", low=0, high=1)
+
+
+def test_a_plan_without_a_unit_keeps_its_fingerprint_and_one_with_it_has_another() -> None:
+    keys = {"mechanism": "piecewise-integer", "epsilon": 1.0, "low": 0, "high": 86400}
+    plain, in_seconds, in_minutes = (
+        Plan.from_dict({**keys, **unit}) for unit in ({}, {"unit": "s"}, {"unit": "min"})
+    )
+    # The fingerprint that plans of these keys had before plans had units.
+    assert plain.fingerprint.startswith("2ea63942abf54356")
+    assert "unit" not in plain.to_dict()
+    assert Plan.from_json(in_seconds.to_json()) == in_seconds
+    assert len({plan.fingerprint for plan in (plain, in_seconds, in_minutes)}) == 3

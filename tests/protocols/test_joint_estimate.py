@@ -361,7 +361,7 @@ def test_a_model_that_hardly_fits_is_told() -> None:
     assert "Somebody may attack (p = 0.00" in poor.verdict
     assert poor.fit["doubt"]
     assert "with care" not in good.verdict
-    assert good.verdict.startswith("Nobody seems to attack (p = 0.")
+    assert good.verdict.startswith("No attackers were found (p = 0.")
     assert not good.fit["doubt"]
     assert "No model explains the reports: " in none.verdict
 

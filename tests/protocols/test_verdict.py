@@ -98,3 +98,17 @@ def test_honest_groups_agree() -> None:
         for seed in range(40)
     ]
     assert min(p_values) > 1e-4
+
+
+def test_the_unit_of_the_plan_follows_every_mean() -> None:
+    plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=86_400, unit="s")
+    values = 86_400 * np.random.default_rng(1).beta(2, 5, 4000)
+    summary = simulate(plan, values, "point:C", 0.2, np.random.default_rng(2)).summary
+    joint, scheme = estimate(summary, method="joint"), estimate(summary)
+    assert (joint.unit, Estimate.from_json(joint.to_json()).unit) == ("s", "s")
+    assert joint.interval is not None
+    low, high = (f"{end:,.0f}" for end in joint.interval)
+    assert f"The mean without them is {joint.mean:,.0f} s (95 %: {low} to {high} s)" in (
+        joint.verdict
+    )
+    assert f"the mean {scheme.mean:,.0f} s." in scheme.verdict

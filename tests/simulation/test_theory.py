@@ -206,7 +206,7 @@ def oracle_errors(plan: Plan, inputs: FloatArray, trials: int, seed: int) -> Flo
         sent = np.repeat(members, plan.groups[group].reports, axis=1)
         decoded = part.decode(part.perturb(sent.ravel(), rng)).reshape(sent.shape)
         estimates += weights[group] * decoded.mean(axis=1)
-    return np.asarray(plan.unit * (estimates - inputs.mean()))
+    return np.asarray(plan.natural_scale * (estimates - inputs.mean()))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ campaign = typer.Typer(
 
 DEFAULT_MIN_USERS = 1000
 """The collector's own default, which is not imported: an operator may lack the extra for it."""
+UNBALANCED = "groups do not report alike: somebody reports in some groups alone, or users stop"
 CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's id.")]
 ClosesAt = Annotated[
     str | None,
@@ -334,3 +335,6 @@ def _print_campaign(body: dict[str, Any], json: bool) -> None:
     for group in body.get("groups", []):
         numbers = f"{group['submissions']:,} of {group['enrolled']:,} reported"
         typer.echo(f"  group {group['group']} (epsilon {group['epsilon']:g}): {numbers}")
+    balance = body.get("balance")
+    if balance is not None and balance["broken"]:
+        typer.echo(f"  {UNBALANCED} (p = {balance['p_value']:.2g})")

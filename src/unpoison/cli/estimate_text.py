@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from unpoison.estimate import Estimate
     from unpoison.estimate.distribution import Distribution
     from unpoison.estimate.estimate import Byzantine
+    from unpoison.estimate.value_format import ValueFormat
     from unpoison.plan import Plan
 
 PRINTED_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -18,17 +19,20 @@ PRINTED_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def print_estimate(answer: Estimate, plan: Plan) -> None:
     """Print the statistic with its interval, the attackers, the groups and the verdict."""
+    from unpoison.estimate.value_format import ValueFormat
+
+    write = ValueFormat.of(plan, answer.interval)
     if answer.frequencies is None:
-        _print_mean(answer, plan)
-    typer.echo(f"users     {answer.users:.0f}, reports {answer.reports}")
+        _print_mean(answer, write)
+    typer.echo(f"users     {answer.users:,.0f}, reports {answer.reports:,}")
     if answer.invalid:
-        typer.echo(f"left out  {answer.invalid} invalid reports")
+        typer.echo(f"left out  {answer.invalid:,} invalid reports")
     if answer.groups:
         typer.echo(f"attackers {_attackers(answer.byzantine)}, {_poisoned_place(answer)}")
     if answer.frequencies is not None:
         _print_frequencies(answer)
     if answer.groups:
-        _print_groups(answer, plan)
+        _print_groups(answer, write)
     typer.echo(f"\n{answer.verdict}")
 
 
@@ -47,45 +51,36 @@ def _poisoned_place(answer: Estimate) -> str:
     return f"categories {byzantine.where}"
 
 
-def _print_mean(answer: Estimate, plan: Plan) -> None:
-    from unpoison.estimate.wording import format_value
-
-    interval = ""
-    if answer.interval is not None:
-        low, high = (format_value(end, plan) for end in answer.interval)
-        interval = f"   95 %: {low} to {high}"
-    typer.echo(f"mean      {format_value(answer.mean, plan)}{interval}   ({answer.method})")
+def _print_mean(answer: Estimate, write: ValueFormat) -> None:
+    interval = "" if answer.interval is None else f"   95 %: {write.between(answer.interval)}"
+    typer.echo(f"mean      {write(answer.mean)}{interval}   ({answer.method})")
     if answer.distribution is not None:
-        _print_distribution(answer.distribution, plan)
+        _print_distribution(answer.distribution, write)
 
 
-def _print_distribution(distribution: Distribution, plan: Plan) -> None:
+def _print_distribution(distribution: Distribution, write: ValueFormat) -> None:
     """Quantiles, each on a line with its interval, or on one line; and the deviation."""
-    from unpoison.estimate.wording import format_value
-
-    quantiles = {
-        share: format_value(distribution.quantile(share), plan) for share in PRINTED_QUANTILES
-    }
+    quantiles = {share: write(distribution.quantile(share)) for share in PRINTED_QUANTILES}
     if distribution.cdf_low is None:
         listed = ", ".join(f"{share:.0%} {value}" for share, value in quantiles.items())
         typer.echo(f"quantiles {listed}")
     else:
-        _print_quantiles(distribution, quantiles, plan)
-    deviation = format_value(distribution.variance**0.5, plan)
+        _print_quantiles(distribution, quantiles, write)
+    deviation = write(distribution.variance**0.5)
     buckets = len(distribution.fractions)
     typer.echo(
         f"deviation {deviation}   (quantiles and this from {buckets} buckets, all in --json)"
     )
 
 
-def _print_quantiles(distribution: Distribution, quantiles: dict[float, str], plan: Plan) -> None:
-    from unpoison.estimate.wording import format_value
-
+def _print_quantiles(
+    distribution: Distribution, quantiles: dict[float, str], write: ValueFormat
+) -> None:
     head, width = "quantiles", max(map(len, quantiles.values()))
     for share, value in quantiles.items():
-        interval = distribution.quantile_interval(share) or ()
-        low, high = (format_value(end, plan) for end in interval)
-        typer.echo(f"{head:9} {share:>3.0%} {value:>{width}}   95 %: {low} to {high}")
+        interval = distribution.quantile_interval(share)
+        ends = "" if interval is None else f"   95 %: {write.between(interval)}"
+        typer.echo(f"{head:9} {share:>3.0%} {value:>{width}}{ends}")
         head = ""
 
 
@@ -109,8 +104,7 @@ def _print_frequencies(answer: Estimate) -> None:
     print_table(heads, rows)
 
 
-def _print_groups(answer: Estimate, plan: Plan) -> None:
-    from unpoison.estimate.wording import format_value
+def _print_groups(answer: Estimate, write: ValueFormat) -> None:
     from unpoison.output.tables import print_table
 
     heads = ["group", "epsilon", "reports", "weight", "attackers", "iterations"]
@@ -118,7 +112,7 @@ def _print_groups(answer: Estimate, plan: Plan) -> None:
         [
             str(group.group),
             f"{group.epsilon:g}",
-            str(group.reports),
+            f"{group.reports:,}",
             f"{group.weight:.3f}",
             f"{100 * group.byzantine_fraction:.1f} %",
             str(group.iterations) + ("" if group.converged else " (bound)"),
@@ -128,6 +122,6 @@ def _print_groups(answer: Estimate, plan: Plan) -> None:
     if answer.frequencies is None:
         heads.insert(3, "mean")
         for row, group in zip(rows, answer.groups, strict=True):
-            row.insert(3, format_value(group.mean, plan))
+            row.insert(3, write(group.mean))
     typer.echo("")
     print_table(heads, rows)

@@ -43,6 +43,9 @@ def plan(
             "such as 1 for whole numbers."
         ),
     ] = None,
+    unit: Annotated[
+        str | None, option("What values are measured in, such as s or km; shown with numbers.")
+    ] = None,
     categories: Annotated[
         str | None, option("Category names for k-rr, with commas between.")
     ] = None,
@@ -98,6 +101,7 @@ def plan(
         "low": low,
         "high": high,
         "step": step,
+        "unit": unit,
         "categories": None if categories is None else _split_names(categories),
         "protocol": protocol,
         "tiers": [_tier_keys(budget, min_epsilon) for budget in tier or []] or None,
@@ -194,7 +198,8 @@ def _domain(plan: Plan) -> str:
         return f"{len(plan.categories)} categories"
     low, high = plan.bounds
     steps = "" if plan.step is None else f" in steps of {plan.step:g}"
-    return f"[{low:g}, {high:g}]{steps}"
+    unit = "" if plan.unit is None else f" {plan.unit}"
+    return f"[{low:g}, {high:g}]{unit}{steps}"
 
 
 def _print_plan(plan: Plan, output: Path | None) -> None:

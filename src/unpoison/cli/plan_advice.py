@@ -111,7 +111,7 @@ def _column_meanings(comparison: Comparison) -> str:
 def _error_meaning(plan: Plan) -> str:
     if plan.categorical:
         return "root mean squared error of a frequency"
-    return "root mean squared error in the units of the values"
+    return f"root mean squared error in {plan.unit or 'the units of the values'}"
 
 
 def _recommendation(comparison: Comparison) -> str:

@@ -96,16 +96,17 @@ def _print_table(answers: Sequence[WindowEstimate], plan: Plan, without_answer: 
 
 
 def _row(window: Window, answer: Estimate, plan: Plan) -> list[str]:
-    from unpoison.estimate.wording import format_value, list_names
+    from unpoison.estimate.value_format import ValueFormat
+    from unpoison.estimate.wording import list_names
     from unpoison.summary.windows import utc_text
 
-    start, users = utc_text(window.start), f"{answer.users:.0f}"
+    start, users = utc_text(window.start), f"{answer.users:,.0f}"
     share = [f"{100 * answer.byzantine.fraction:.1f} %", _percentages(answer.byzantine.interval)]
     if answer.frequencies is not None:
         return [start, users, list_names(answer.byzantine.categories or ()) or "–", *share]
-    ends = answer.interval
-    interval = "–" if ends is None else " to ".join(format_value(end, plan) for end in ends)
-    return [start, users, format_value(answer.mean, plan), interval, *share]
+    write = ValueFormat.of(plan, answer.interval)
+    interval = "–" if answer.interval is None else write.between(answer.interval)
+    return [start, users, write(answer.mean), interval, *share]
 
 
 def _percentages(interval: tuple[float, float] | None) -> str:

@@ -94,6 +94,7 @@ class Defence(ABC):
             invalid=summary.invalid,
             fit={"collection": "grouped" if len(summary.plan.all_groups) > 1 else "ungrouped"},
             verdict=self.describe(),
+            unit=summary.plan.unit,
         )
 
     def _answer(self, summary: Summary, statistic: Statistic) -> dict[str, Any]:

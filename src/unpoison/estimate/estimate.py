@@ -11,9 +11,10 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.finding import NOT_SOUGHT
 from unpoison.types import FloatArray
 
-OF_NUMBERS = ("mean", "side", "distribution")
+OF_NUMBERS = ("mean", "side", "distribution", "unit")
 OF_CATEGORIES = ("frequencies", "categories")
 """Keys that the JSON of the other kind leaves out."""
 
@@ -50,6 +51,8 @@ class Byzantine:
     histogram: Histogram | None = None
     categories: tuple[str, ...] | None = None
     interval: tuple[float, float] | None = None
+    finding: str = NOT_SOUGHT
+    """Whether attackers were found, ruled out beyond a small share, or neither."""
 
     @property
     def where(self) -> str:
@@ -204,6 +207,8 @@ class Estimate:
     frequencies: dict[str, float] | None = None
     distribution: Distribution | None = None
     worst_case: WorstCase | None = None
+    unit: str | None = None
+    """The plan's unit of values, for whoever shows the numbers."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and dicts; of categories without means and sides."""

@@ -1,16 +1,11 @@
-"""Numbers, names and percentages as the sentences of verdicts, tables and plots write them."""
+"""Names and percentages as the sentences of verdicts, tables and plots write them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-from unpoison.plan import Plan
 
 NAMED_CATEGORIES = 3
 """The most categories that a sentence names: more than three make it hard to read."""
-SIGNIFICANT_DIGITS = 4
-"""Digits of a value as large as the range is wide; intervals are seldom narrower than that."""
 
 
 def compare_frequencies(
@@ -55,14 +50,3 @@ def unresolved_quantiles(shares: Sequence[float]) -> str:
     else:
         named, spans = f"{', '.join(names[:-1])} and {names[-1]} quantiles", "their intervals are"
     return f"The data cannot give the {named}: {spans} over a quarter of the range"
-
-
-def format_value(value: float, plan: Plan) -> str:
-    """A value in natural units, with as many decimals as the width of the plan's range asks for.
-
-    >>> format_value(43_210.98765, Plan.new(epsilon=0.25, low=0, high=86_400))
-    '43211'
-    """
-    low, high = plan.bounds
-    decimals = max(0, SIGNIFICANT_DIGITS - math.floor(math.log10(high - low)))
-    return f"{value:.{decimals}f}"

@@ -76,7 +76,7 @@ class Cell:
 
     def _rows(self, trials: list[Trial], plan: Plan) -> list[dict[str, Any]]:
         """Trials with the fields of the cell, as rows."""
-        shared = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.unit}
+        shared = {**self._columns(), "groups": len(plan.all_groups), "unit": plan.natural_scale}
         return [
             {**shared, **_trial_columns(row), **_normalised_errors(row, plan)} for row in trials
         ]
@@ -104,7 +104,7 @@ class Cell:
 
 def _normalised_errors(row: Trial, plan: Plan) -> dict[str, float]:
     """Errors on the mechanism's input domain, as in the paper: comparable between datasets."""
-    unit = 1.0 if plan.categorical else plan.unit
+    unit = 1.0 if plan.categorical else plan.natural_scale
     powers = {"squared_error": 2, "floor": 2, "cramer_rao": 2, "wasserstein": 1}
     return {name: getattr(row, name) / unit**power for name, power in powers.items()}
 

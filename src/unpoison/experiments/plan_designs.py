@@ -63,7 +63,7 @@ class DesignCell(Cell):
             answer = estimates(run.summary, [JOINT], self.options)[JOINT]
             compared = compare_with_truth(trial, GROUPED, run, run, answer, 0.0)
             (row,) = self._rows([compared], plan)
-            floor = _unprotected(plan, population) / plan.unit**2
+            floor = _unprotected(plan, population) / plan.natural_scale**2
             widths = {"price": row["squared_error"] / floor, **_widths(answer, plan)}
             rows.append({**row, **widths, "design": f"{self.smallest}, {self.shares}"})
         return rows
@@ -87,7 +87,7 @@ def _widths(answer: Estimate, plan: Plan) -> dict[str, float]:
         "worst_case_width": None if case is None else case.mean_range,
     }
     return {
-        name: (ends[1] - ends[0]) / plan.unit
+        name: (ends[1] - ends[0]) / plan.natural_scale
         for name, given in ranges.items()
         for ends in [given or plan.bounds]
     }

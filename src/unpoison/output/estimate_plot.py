@@ -10,7 +10,14 @@ from unpoison.errors import InvalidParameter
 from unpoison.estimate import Estimate, GroupEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.wording import list_names
-from unpoison.output.figure import HONEST, OBSERVED, POISON, hide_frame, new_figure
+from unpoison.output.figure import (
+    HONEST,
+    OBSERVED,
+    POISON,
+    axis_label,
+    hide_frame,
+    new_figure,
+)
 from unpoison.output.worst_case_plot import draw_worst_case
 from unpoison.simulation import Simulation
 from unpoison.types import FloatArray
@@ -51,6 +58,8 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
         _draw_distribution(axes[len(shown)], estimate.distribution, run)
         if estimate.distribution.cdf_low is not None:
             _draw_cdf(axes[len(shown) + 1], estimate.distribution, run)
+        for axis in axes[len(shown) : len(shown) + _answer_panels(estimate)]:
+            axis.set_xlabel(axis_label("value", estimate.unit))
     if estimate.frequencies is not None:
         _draw_frequencies(axes[-1], estimate, run)
     if _has_curve(estimate):
@@ -119,7 +128,6 @@ def _draw_distribution(axis: Any, estimate: Distribution, run: Simulation | None
     shares = np.diff(np.interp(edges, estimate.edges, estimate.cumulative))
     axis.stairs(shares / widths, edges, color=HONEST, linewidth=1.8, label="estimate")
     axis.set_title("honest users")
-    axis.set_xlabel("value")
     axis.set_ylabel("density")
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)
@@ -156,7 +164,6 @@ def _draw_cdf(axis: Any, estimate: Distribution, run: Simulation | None) -> None
             run.honest.edges, run.honest.cumulative, "--", color="black", linewidth=1, label="truth"
         )
     axis.set_title("honest users up to a value")
-    axis.set_xlabel("value")
     axis.set_ylabel("share of users")
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, 1)
@@ -190,4 +197,5 @@ def _title(estimate: Estimate, run: Simulation | None) -> str:
     if byzantine.categories is not None:
         return f"{estimate.method}; {share} on {list_names(byzantine.categories) or 'no category'}"
     beside = "" if run is None else f" (truth {run.truth:.5g})"
-    return f"{estimate.method}: mean {estimate.mean:.5g}{beside}; {share} on the {byzantine.side}"
+    mean = f"{estimate.mean:.5g}" + ("" if estimate.unit is None else f" {estimate.unit}")
+    return f"{estimate.method}: mean {mean}{beside}; {share} on the {byzantine.side}"

@@ -36,6 +36,16 @@ def new_figure(count: int, width: float, height: float, across: int) -> tuple[An
     return figure, axes[:count]
 
 
+def axis_label(name: str, unit: str | None) -> str:
+    r"""What an axis shows, with its unit.
+
+    >>> axis_label("mean", "km"), axis_label("mean", None), axis_label("mean", "US$")
+    ('mean, km', 'mean', 'mean, US\\$')
+    """
+    # Two dollar signs in a text would make it a formula.
+    return name if unit is None else f"{name}, {unit}".replace("$", r"\$")
+
+
 def hide_frame(axis: Any) -> None:
     """Leave only the lower and the left line of a panel's frame.
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.output.figure import HONEST, OBSERVED, POISON, hide_frame, new_figure
+from unpoison.output.figure import (
+    HONEST,
+    OBSERVED,
+    POISON,
+    axis_label,
+    hide_frame,
+    new_figure,
+)
 from unpoison.planner import Comparison
 
 
@@ -34,9 +41,10 @@ def draw_plans(comparison: Comparison) -> Any:
         [line.worst_case_width for line in lines],
         np.nan_to_num([100 * line.detectable for line in lines]),
     ]
+    unit = comparison.recommended.candidate.plan.unit
     titles = [
-        f"error with {share} attacking, worst of those tried",
-        f"possible whatever {share} of users send",
+        axis_label(f"error with {share} attacking, worst of those tried", unit),
+        axis_label(f"possible whatever {share} of users send", unit),
         "smallest share that is noticed, %",
     ]
     for axis, low, length, title in zip(axes, lows, lengths, titles, strict=True):

@@ -58,7 +58,8 @@ def print_simulation(
         _print_frequencies(scores, run)
         typer.echo("")
     else:
-        typer.echo(f"true mean of the honest users: {truth:.6g}\n")
+        unit = "" if plan.unit is None else f" {plan.unit}"
+        typer.echo(f"true mean of the honest users: {truth:.6g}{unit}\n")
     print_scores(scores)
     _print_notes(scores, floor, bound, plan)
 

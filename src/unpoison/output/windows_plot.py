@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from unpoison.estimate import Estimate
-from unpoison.output.figure import HONEST, OBSERVED, POISON, hide_frame, new_figure
+from unpoison.output.figure import (
+    HONEST,
+    OBSERVED,
+    POISON,
+    axis_label,
+    hide_frame,
+    new_figure,
+)
 from unpoison.summary.windows import Window, utc_datetime
 
 
@@ -34,7 +41,9 @@ def draw_over_time(answers: Sequence[tuple[Window, Estimate]]) -> Any:
     if all(mean is not None for mean in unfiltered):
         axes[0].plot(middles, unfiltered, ":", color=OBSERVED, label="without a filter")
         axes[0].legend(frameon=False, fontsize=9)
-    for axis, title in zip(axes, ("mean", "attackers, %"), strict=True):
+    unit = answers[0][1].unit if answers else None
+    titles = (axis_label("mean", unit), axis_label("attackers", "%"))
+    for axis, title in zip(axes, titles, strict=True):
         axis.set_ylabel(title)
         axis.tick_params(axis="x", labelrotation=20)
         hide_frame(axis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unpoison.estimate import Estimate
-from unpoison.output.figure import HONEST, OBSERVED, POISON
+from unpoison.output.figure import HONEST, OBSERVED, POISON, axis_label
 from unpoison.simulation import Simulation
 
 
@@ -40,6 +40,6 @@ def draw_worst_case(axis: Any, estimate: Estimate, run: Simulation | None = None
         axis.axvline(100 * worst_case.least_attackers, color=POISON, label="attack at least")
     axis.set_title("whatever attackers send")
     axis.set_xlabel("attackers, at most (% of a group)")
-    axis.set_ylabel("mean")
+    axis.set_ylabel(axis_label("mean", estimate.unit))
     axis.set_xlim(0, max(shares))
     axis.legend(frameon=False, fontsize=8)

@@ -20,6 +20,8 @@ from unpoison.registry import suggest
 
 PAPER, PAPER_MIN_EPSILON = "paper", 1 / 16
 """The name of the paper's setting, and ε0 of its experiments."""
+MOST_UNIT_CHARACTERS = 16
+"""The longest text of a unit: it stands behind every number, in headlines and on axes."""
 MIN_CELLS = 2
 """One cell would be the same report for everybody."""
 KEYS = (
@@ -30,6 +32,7 @@ KEYS = (
     "low",
     "high",
     "step",
+    "unit",
     "categories",
     "cells",
     "groups",
@@ -102,6 +105,30 @@ def cells_of(keys: Mapping[str, Any]) -> int:
     if cells < MIN_CELLS:
         raise InvalidParameter("cells", f"must be at least {MIN_CELLS}", cells)
     return cells
+
+
+def unit_text(unit: object) -> str:
+    """The unit of the values, such as "s": a short text that may stand behind a number.
+
+    >>> unit_text("km/h")
+    'km/h'
+    >>> unit_text("")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: unit must be a text of 1 to 16 printable characters; ...
+    """
+    if (
+        not isinstance(unit, str)
+        or not 1 <= len(unit) <= MOST_UNIT_CHARACTERS
+        or not unit.isprintable()
+    ):
+        rule = f"must be a text of 1 to {MOST_UNIT_CHARACTERS} printable characters"
+        raise InvalidParameter("unit", rule, repr(unit))
+    if unit != unit.strip() or unit[0].isdigit():
+        # "3 100 km" would be read as another number.
+        rule = "must not begin with a digit, nor have a space at either end"
+        raise InvalidParameter("unit", rule, repr(unit))
+    return unit
 
 
 def category_names(names: object) -> tuple[str, ...]:

@@ -56,6 +56,12 @@ class Plan(PlanValues):
     tiers: tuple[Tier, ...] = ()
     step: float | None = None
     """The distance between neighbouring values, if values are low, low + step, …, high alone."""
+    unit: str | None = None
+    """What values are measured in, such as "s" or "km": shown behind every number.
+
+    It belongs to the fingerprint, because 30 s and 30 min are different values: summaries of both
+    must not be added, and devices that agreed on one must not report under the other.
+    """
 
     def __post_init__(self) -> None:
         check_name("protocol", self.protocol, PROTOCOLS)
@@ -105,6 +111,7 @@ class Plan(PlanValues):
             cells=cells_of(keys),
             tiers=tiers_of(keys.get("tiers", ()), protocol),
             step=number(keys, "step") if "step" in keys else None,
+            unit=keys.get("unit"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,6 +124,7 @@ class Plan(PlanValues):
             "low": self.low,
             "high": self.high,
             "step": self.step,
+            "unit": self.unit,
             "categories": list(self.categories) if self.categories else None,
             "cells": None if self.categories else self.cells,
             "groups": [asdict(group) for group in self.groups],

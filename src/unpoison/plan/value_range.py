@@ -10,6 +10,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import mechanisms
+from unpoison.plan.form import unit_text
 from unpoison.plan.groups import PlanGroups
 from unpoison.plan.lattice import nearest_shares, step_count
 from unpoison.types import FloatArray
@@ -23,7 +24,7 @@ class PlanValues(PlanGroups):
 
     >>> from unpoison.plan import Plan
     >>> plan = Plan.new(low=0, high=10)
-    >>> plan.normalise_one(7.5), plan.natural(0.5), plan.unit
+    >>> plan.normalise_one(7.5), plan.natural(0.5), plan.natural_scale
     (0.5, 7.5, 5.0)
     """
 
@@ -31,6 +32,7 @@ class PlanValues(PlanGroups):
     high: float | None
     categories: tuple[str, ...] | None
     step: float | None
+    unit: str | None
 
     @property
     def categorical(self) -> bool:
@@ -95,7 +97,7 @@ class PlanValues(PlanGroups):
         return low + share * (high - low)
 
     @property
-    def unit(self) -> float:
+    def natural_scale(self) -> float:
         """The size of one normalised unit in natural units."""
         return self.natural(1.0) - self.natural(0.0)
 
@@ -111,12 +113,16 @@ class PlanValues(PlanGroups):
             rule = "must be below high, by a finite difference"
             raise InvalidParameter("low", rule, f"{self.low} and {self.high}")
         _ = self.steps
+        if self.unit is not None:
+            unit_text(self.unit)
 
     def _check_categories(self) -> None:
         if self.low is not None or self.high is not None:
             raise InvalidParameter("low and high", "do not go with categories", self.mechanism)
         if self.step is not None:
             raise InvalidParameter("step", "does not go with categories", self.step)
+        if self.unit is not None:
+            raise InvalidParameter("unit", "does not go with categories", repr(self.unit))
         if self.categories is None:
             raise InvalidParameter("plan", "needs categories", self.mechanism)
         if len(self.categories) < MIN_CATEGORIES:

@@ -91,7 +91,7 @@ def worst_case_from_truth(expected: ExpectedCollection, attackers: float) -> Ran
         return max(ranges, key=_width)
     low, high = possible.mean(attackers).ends
     truth = expected.truth.mean
-    return plan.unit * (low - truth), plan.unit * (high - truth)
+    return plan.natural_scale * (low - truth), plan.natural_scale * (high - truth)
 
 
 def best_of_each_budget(all_expectations: Sequence[Expectations]) -> list[Expectations]:

@@ -106,7 +106,9 @@ class ExpectedCollection:
             best = fit(self.mixed_counts(poison, share), _model_of(poison))
         honest_users = (1 - share) * self.reference.users
         variance = self._variance(best) - self._variance_of_values / honest_users
-        return float(np.sqrt(max(variance, 0.0)) * (1 if self.plan.categorical else self.plan.unit))
+        return float(
+            np.sqrt(max(variance, 0.0)) * (1 if self.plan.categorical else self.plan.natural_scale)
+        )
 
     def _variance(self, best: Fit) -> float:
         """Variance of a fit's mean, or of its frequencies, averaged over categories."""

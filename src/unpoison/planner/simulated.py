@@ -99,7 +99,7 @@ def _outcome(plan: Plan, choice: ModelChoice, run: Simulation) -> Outcome:
     values = choice.counts.values
     error = plan.natural(intervals.expected_mean(values)) - run.truth
     low, high = intervals.mean(values)
-    return Outcome(float(error**2), plan.unit * (high - low))
+    return Outcome(float(error**2), plan.natural_scale * (high - low))
 
 
 @dataclass(frozen=True)

@@ -58,4 +58,4 @@ def utilities(plan: Plan, tolerate: float) -> Utilities:
     shares = tolerate, 1 - tolerate
     most = [utility_max(*shares, C, mean) for C in upper_ends]
     evasive = [utility_evasive(*shares, C, mean, EVASIVE_SHARE, middle) for C in upper_ends]
-    return Utilities(*(float(weights @ shifts) * plan.unit for shifts in (most, evasive)))
+    return Utilities(*(float(weights @ shifts) * plan.natural_scale for shifts in (most, evasive)))

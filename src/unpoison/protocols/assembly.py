@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,7 @@ class Assembly:
     >>> run = simulate(plan, np.full(2000, 0.3), "uniform:3C/4,C", 0.3, np.random.default_rng(1))
     >>> analyses = [JointAnalysis(run.summary, [0, 1])]
     >>> assembly = Assembly(run.summary, "joint", analyses, Statistic())
-    >>> assembly.estimate({}, "A verdict.").mean == assembly.tiers[0].mean
+    >>> assembly.estimate({}, "A verdict.", "unclear").mean == assembly.tiers[0].mean
     True
     """
 
@@ -97,6 +97,7 @@ class Assembly:
         self,
         fit: dict[str, Any],
         verdict: str,
+        finding: str,
         interval: tuple[float, float] | None = None,
         worst_case: WorstCase | None = None,
     ) -> Estimate:
@@ -105,7 +106,7 @@ class Assembly:
         return Estimate(
             method=self.method,
             **self.answer,
-            byzantine=self.byzantine,
+            byzantine=replace(self.byzantine, finding=finding),
             interval=interval,
             worst_case=worst_case,
             groups=tuple(groups),
@@ -117,6 +118,7 @@ class Assembly:
             invalid=self.summary.invalid,
             verdict=verdict,
             distribution=self.distribution,
+            unit=self.summary.plan.unit,
         )
 
     @cached_property

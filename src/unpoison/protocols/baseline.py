@@ -16,7 +16,7 @@ from unpoison.protocols.dap import SCHEME_OPTIONS
 from unpoison.protocols.frequency_analysis import FrequencyAnalysis
 from unpoison.protocols.scheme_analysis import SchemeAnalysis
 from unpoison.protocols.scheme_result import SchemeResult
-from unpoison.protocols.scheme_verdict import verdict
+from unpoison.protocols.scheme_verdict import scheme_finding, verdict
 from unpoison.protocols.tiers import tier_analyses
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
@@ -46,7 +46,9 @@ def estimate_baseline(
     tiers = [_tier(analysis) for analysis in analyses]
     assembly = Assembly(summary, BASELINE, tiers, statistic or Statistic.of(plan))
     fit = {**tiers[0].evidence(), **assembly.unfiltered_fit()}
-    return assembly.estimate(fit, verdict(assembly, analyses[0]))
+    return assembly.estimate(
+        fit, verdict(assembly, analyses[0]), scheme_finding(assembly, analyses[0])
+    )
 
 
 def _tier(analysis: SchemeAnalysis) -> SchemeResult:

@@ -22,7 +22,7 @@ from unpoison.plan import Plan
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.scheme_analysis import SCHEMES, SchemeAnalysis
 from unpoison.protocols.scheme_result import SchemeResult
-from unpoison.protocols.scheme_verdict import verdict
+from unpoison.protocols.scheme_verdict import scheme_finding, verdict
 from unpoison.protocols.tiers import tier_analyses
 from unpoison.protocols.weights import group_weights
 from unpoison.registry import check_name
@@ -124,7 +124,9 @@ def _estimate(
     tiers = [aggregate(analysis, scheme, options.weights) for analysis in analyses]
     assembly = Assembly(summary, scheme, tiers, statistic or Statistic.of(summary.plan))
     fit = {**tiers[0].evidence(), "weights": options.weights, **assembly.unfiltered_fit()}
-    return assembly.estimate(fit, verdict(assembly, analyses[0]))
+    return assembly.estimate(
+        fit, verdict(assembly, analyses[0]), scheme_finding(assembly, analyses[0])
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from unpoison.errors import InvalidParameter, NotEnoughData
 from unpoison.estimate.estimate import Estimate, WorstCase
+from unpoison.estimate.finding import find_attackers
 from unpoison.estimate.methods import FilterMethod, methods, unfit_method
 from unpoison.estimate.options import FilterOptions
 from unpoison.estimate.statistic import Statistic
@@ -93,8 +94,14 @@ def estimate_of_analyses(analyses: Sequence[JointAnalysis], statistic: Statistic
         "fewer_attackers_explain": fewer_explain(analyses),
     }
     fit["doubt"] = fit["doubt"] or others is not None or fit["fewer_attackers_explain"]
-    verdict = JointVerdict(assembly, analyses, interval, with_noise, worst_case, fit)
-    return assembly.estimate(fit, str(verdict), interval, worst_case)
+    finding = find_attackers(
+        assembly.byzantine.fraction,
+        assembly.byzantine.interval,
+        fit["doubt"],
+        any(analysis.may_be_chance for analysis in analyses),
+    )
+    verdict = JointVerdict(assembly, analyses, interval, with_noise, worst_case, fit, finding)
+    return assembly.estimate(fit, str(verdict), finding, interval, worst_case)
 
 
 def _noise_evidence(interval: Interval | None, with_noise: Interval | None) -> dict[str, Any]:

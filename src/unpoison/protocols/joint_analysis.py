@@ -12,6 +12,7 @@ import numpy as np
 from unpoison.estimate import GroupEstimate, Histogram, TierEstimate
 from unpoison.estimate.distribution import Distribution
 from unpoison.estimate.options import FilterOptions
+from unpoison.estimate.reporting import reporting_p_value
 from unpoison.estimate.statistic import named
 from unpoison.filters.client_faults import (
     DROPOUT,
@@ -138,7 +139,10 @@ class JointAnalysis:
     @cached_property
     def group_sizes_p_value(self) -> float:
         """The p-value of the hypothesis that users report alike in all groups."""
-        return group_sizes_p_value(self.summary.users[list(self.groups)], self._expected_users)
+        users, expected = self.summary.users[list(self.groups)], self._expected_users
+        # Of users who enrolled, nearly all may report: groups then differ by less than by chance.
+        test = group_sizes_p_value if self.options.enrolled is None else reporting_p_value
+        return test(users, expected)
 
     @property
     def _expected_users(self) -> FloatArray:

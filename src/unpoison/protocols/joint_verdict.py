@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from unpoison.estimate.estimate import WorstCase
+from unpoison.estimate.finding import RULED_OUT
 from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
-from unpoison.estimate.wording import (
-    compare_frequencies,
-    format_value,
-    list_names,
-    unresolved_quantiles,
-)
+from unpoison.estimate.value_format import ValueFormat
+from unpoison.estimate.wording import compare_frequencies, list_names, unresolved_quantiles
 from unpoison.filters.client_faults import DROPOUT
 from unpoison.filters.joint import Interval
-from unpoison.plan import Plan
 from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.joint_analysis import JointAnalysis
@@ -50,6 +46,7 @@ class JointVerdict:
     interval_with_noise: Interval | None
     worst_case: WorstCase
     fit: dict[str, Any]
+    finding: str
 
     def __str__(self) -> str:
         parts = [
@@ -72,8 +69,9 @@ class JointVerdict:
             yield "Broken clients would explain the reports as well; the interval allows for them."
 
     @property
-    def _plan(self) -> Plan:
-        return self.assembly.summary.plan
+    def _format(self) -> ValueFormat:
+        """How values are written: all by the width of the mean's interval."""
+        return ValueFormat.of(self.assembly.summary.plan, self.interval)
 
     @property
     def _fits(self) -> bool:
@@ -94,9 +92,14 @@ class JointVerdict:
         return f"About {self._share} of users{self._groups()} send {self._where}{self._without()}"
 
     def _nobody(self) -> str:
-        """The sentence where no attackers were found: a p-value, or a suspicion."""
+        """The sentence where no attackers were found: a p-value, a limit, or a suspicion."""
         if not self._fits:
             return ""
+        if self._lowest > NOBODY_ATTACKS_LEVEL and self.finding != RULED_OUT:
+            return (
+                f"No attackers were found (p = {self._lowest:.2g}), which does not rule them out: "
+                f"up to {self._most} of users may attack. "
+            )
         if self._lowest > NOBODY_ATTACKS_LEVEL:
             return f"Nobody seems to attack (p = {self._lowest:.2g}). "
         return (
@@ -127,19 +130,18 @@ class JointVerdict:
 
     def _number(self) -> str:
         if self.interval is None:
-            return "The frequencies need no filter."
+            if self.finding == RULED_OUT:
+                return "The frequencies need no filter."
+            return "The frequencies are estimated without a filter."
         return f"The mean is {self._with(self.interval)}."
 
     def _with(self, interval: Interval) -> str:
-        low, high = self._ends(interval)
-        return f"{format_value(self.assembly.answer['mean'], self._plan)} (95 %: {low} to {high})"
-
-    def _ends(self, interval: Interval) -> tuple[str, str]:
-        return format_value(interval[0], self._plan), format_value(interval[1], self._plan)
+        mean = self._format(self.assembly.answer["mean"])
+        return f"{mean} (95 %: {self._format.between(interval)})"
 
     def _without(self) -> str:
         if self.interval is not None:
-            plain = format_value(self.assembly.unfiltered.mean, self._plan)
+            plain = self._format(self.assembly.unfiltered.mean)
             mean = self._with(self.interval)
             return f". The mean without them is {mean}; with them it would be {plain}."
         comparison = compare_frequencies(
@@ -218,10 +220,9 @@ class JointVerdict:
         narrow, wide = self.interval, self.interval_with_noise
         if narrow is None or wide is None or not much_wider(wide, narrow):
             return ""
-        low, high = self._ends(wide)
         return (
             f"The data cannot tell whether up to {self._most} of users send noise: if they do, the "
-            f"mean is from {low} to {high}."
+            f"mean is from {self._format.between(wide)}."
         )
 
     def _quantiles(self) -> str:
@@ -235,10 +236,10 @@ class JointVerdict:
         """The sentences where the answer is the simplest explanation, and not the only one."""
         sentences = []
         if self.fit["other_means"] is not None:
-            low, high = self._ends(self.fit["other_means"])
+            others = self._format.between(self.fit["other_means"])
             sentences.append(
                 "This is the simplest explanation, not the only one: as many attackers who choose "
-                f"their reports with care explain means from {low} to {high} as well."
+                f"their reports with care explain means from {others} as well."
             )
         if self.fit["fewer_attackers_explain"]:
             enough = max(tier.enough_attackers for tier in self.tiers)
@@ -262,7 +263,7 @@ class JointVerdict:
     def _range(self) -> str:
         mean_range, ranges = self.worst_case.mean_range, self.worst_case.frequency_ranges
         if mean_range is not None:
-            return "the mean is from {} to {}".format(*self._ends(mean_range))
+            return f"the mean is from {self._format.between(mean_range)}"
         frequencies = self.assembly.answer["frequencies"]
         off = max(
             max(high - frequencies[name], frequencies[name] - low)

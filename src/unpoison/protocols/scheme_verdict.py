@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from unpoison.estimate.wording import compare_frequencies, format_value, list_names
+from unpoison.estimate.finding import ATTACKERS_FOUND, UNCLEAR
+from unpoison.estimate.value_format import ValueFormat
+from unpoison.estimate.wording import compare_frequencies, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.buckets import Buckets
 from unpoison.protocols.assembly import Assembly
@@ -46,10 +48,7 @@ def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
     >>> estimate(run.summary, method="emf").verdict
     'About ... % of users seem to send made-up values towards the upper end; ...'
     """
-    if isinstance(analysis, FrequencyAnalysis):
-        sentences = _of_categories(assembly, analysis)
-    else:
-        sentences = _of_numbers(assembly, analysis)
+    sentences = _sentences(assembly, analysis)
     if assembly.byzantine.fraction >= MOST_ATTACKERS:
         return (
             f"{_share(assembly)} of users seem to be attackers. No method can tell the honest ones "
@@ -67,14 +66,34 @@ def verdict(assembly: Assembly, analysis: SchemeAnalysis) -> str:
     return sentences.no_attack + sentences.caveat
 
 
+def scheme_finding(assembly: Assembly, analysis: SchemeAnalysis) -> str:
+    """Whether attackers were found; a scheme without intervals cannot rule them out.
+
+    >>> import numpy as np
+    >>> from unpoison import Plan, estimate, simulate
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.25, low=0, high=1)
+    >>> honest = simulate(plan, np.full(5000, 0.3), rng=np.random.default_rng(1))
+    >>> estimate(honest.summary, method="emf").byzantine.finding
+    'unclear'
+    """
+    outvoted = assembly.byzantine.fraction >= MOST_ATTACKERS
+    return ATTACKERS_FOUND if outvoted or _sentences(assembly, analysis).attack_noticed else UNCLEAR
+
+
+def _sentences(assembly: Assembly, analysis: SchemeAnalysis) -> _Sentences:
+    if isinstance(analysis, FrequencyAnalysis):
+        return _of_categories(assembly, analysis)
+    return _of_numbers(assembly, analysis)
+
+
 def _share(assembly: Assembly) -> str:
     return f"{100 * assembly.byzantine.fraction:.1f} %"
 
 
 def _of_numbers(assembly: Assembly, analysis: SchemeAnalysis) -> _Sentences:
     plan, byzantine = assembly.summary.plan, assembly.byzantine
-    mean = format_value(assembly.answer["mean"], plan)
-    unfiltered = format_value(assembly.unfiltered.mean, plan)
+    write = ValueFormat.of(plan)
+    mean, unfiltered = write(assembly.answer["mean"]), write(assembly.unfiltered.mean)
     return _Sentences(
         answer=f"the mean {mean}",
         attack_noticed=byzantine.fraction > false_alarm(assembly.summary, analysis.probing_group),

@@ -58,7 +58,7 @@ class HonestUsers:
         error = 0.0
         for tier in present:
             error += (tier.users / users) ** 2 * bound(tier)
-        return error if self.plan.categorical else error * self.plan.unit**2
+        return error if self.plan.categorical else error * self.plan.natural_scale**2
 
 
 def oracle_floor(honest: HonestUsers) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
@@ -11,6 +12,8 @@ from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.locks import lock_campaign
 from unpoison.collector.clock import iso
 from unpoison.collector.storage.schema import estimates
+from unpoison.estimate import Estimate
+from unpoison.estimate.answer_text import AnswerText
 
 MOST_ESTIMATES = 500
 """Estimates that the page's chart shows, the newest ones: eight hours at one a minute."""
@@ -36,6 +39,8 @@ def past_estimates(connection: Connection, campaign: str) -> list[dict[str, Any]
             "interval": None if row.low is None else [row.low, row.high],
             "byzantine_fraction": row.byzantine_fraction,
             "verdict": row.verdict,
+            "finding": row.finding,
+            "frequencies": None if row.frequencies is None else json.loads(row.frequencies),
         }
         for row in reversed(rows)
     ]
@@ -58,8 +63,11 @@ def store_estimate(connection: Connection, campaign: str, text: str, now: int) -
     users = int(keys["users"])
     as_new = (estimates.c.campaign == campaign) & (estimates.c.users >= users)
     stored = connection.execute(select(estimates.c.id).where(as_new).limit(1)).first()
-    if stored is not None or Campaigns.find(connection, campaign) is None:
+    owner = None if stored is not None else Campaigns.find(connection, campaign)
+    if owner is None:
         return False
+    words = AnswerText.of(owner.plan, Estimate.from_json(text))
+    frequencies = keys.get("frequencies")
     low, high = keys["interval"] or (None, None)
     row = {
         "campaign": campaign,
@@ -71,9 +79,40 @@ def store_estimate(connection: Connection, campaign: str, text: str, now: int) -
         "high": high,
         "byzantine_fraction": keys["byzantine"]["fraction"],
         "verdict": keys["verdict"],
+        "finding": keys["byzantine"]["finding"],
+        "answer": words.answer,
+        "answer_interval": words.interval,
+        "frequencies": None if frequencies is None else json.dumps(frequencies),
     }
     connection.execute(insert(estimates), row)
     return True
+
+
+def latest_estimates(connection: Connection, campaigns: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The newest stored estimate of each of these campaigns that has one, for a list.
+
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
+    ...     latest_estimates(connection, [campaign.id])
+    {}
+    """
+    newest = (
+        select(func.max(estimates.c.id))
+        .where(estimates.c.campaign.in_(campaigns))
+        .group_by(estimates.c.campaign)
+    )
+    rows = connection.execute(select(estimates).where(estimates.c.id.in_(newest)))
+    return {
+        row.campaign: {
+            "at": iso(row.at),
+            "users": row.users,
+            "answer": row.answer,
+            "interval": row.answer_interval,
+            "byzantine_fraction": row.byzantine_fraction,
+            "finding": row.finding,
+        }
+        for row in rows
+    }
 
 
 def due_for_estimate(connection: Connection) -> list[str]:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.estimate_history import past_estimates
+from unpoison.collector.campaigns.group_balance import GroupBalance
 from unpoison.collector.campaigns.group_counters import count_users, group_counters_of
 from unpoison.collector.clock import iso
 from unpoison.collector.storage.schema import activity, invites, rejections
@@ -45,6 +46,7 @@ def status(connection: Connection, campaign: Campaign) -> dict[str, Any]:
             }
             for group, count in counters.items()
         ],
+        "balance": GroupBalance.of(campaign.plan, counters).to_dict(),
         "activity": _activity(connection, campaign),
         "rejections": _rejections(connection, campaign),
         "estimates": past_estimates(connection, campaign.id),

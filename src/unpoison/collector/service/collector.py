@@ -16,6 +16,8 @@ from unpoison.collector.campaigns.campaign import BY_TOKEN, Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns, no_such_campaign
 from unpoison.collector.campaigns.enrolment import EnrolmentRequest, IssuedTicket, enrol_all
 from unpoison.collector.campaigns.estimate_history import store_estimate
+from unpoison.collector.campaigns.group_balance import expected_reporters
+from unpoison.collector.campaigns.group_counters import group_counters_of
 from unpoison.collector.campaigns.locks import lock_campaigns
 from unpoison.collector.campaigns.status import status
 from unpoison.collector.campaigns.submissions import Submission, submit_all
@@ -25,7 +27,7 @@ from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id
 from unpoison.collector.faults import Fault
-from unpoison.collector.service.estimates import CampaignEstimator, EstimateRequest
+from unpoison.collector.service.estimates import CampaignEstimator, CollectedCounts, EstimateRequest
 from unpoison.collector.service.key_ring import KeyRing
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.service.rate_limits import RateLimit
@@ -246,11 +248,22 @@ class Collector:
         """A campaign's counts as a Summary."""
         return await self.read_cache.read(lambda connection: Tallies.summary(connection, campaign))
 
+    async def collected(self, campaign: Campaign) -> CollectedCounts:
+        """A campaign's counts, and how many users of each group were to report."""
+
+        def read(connection: Connection) -> CollectedCounts:
+            # Counters come last: whoever is in the Summary is then among those who enrolled.
+            summary = Tallies.summary(connection, campaign)
+            counters = group_counters_of(connection, campaign.id)
+            return CollectedCounts(summary, expected_reporters(campaign.plan, counters))
+
+        return await self.read_cache.read(read)
+
     async def estimate(self, campaign: Campaign, request: EstimateRequest | None = None) -> str:
         """The Estimate as JSON; those by the default method are stored for the page's chart."""
         default = EstimateRequest.of(campaign.plan)
-        summary = await self.summary(campaign)
-        text = await self.estimator.estimate(campaign, summary, request or default)
+        collected = await self.collected(campaign)
+        text = await self.estimator.estimate(campaign, collected, request or default)
         # A cached estimate is the same object as when it was stored, and not stored again.
         if request in (None, default) and self.stored_estimates.get(campaign.id) is not text:
             with suppress(Fault):

@@ -7,14 +7,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unpoison.collector.campaigns.campaign import Campaign, parsed_plan
 from unpoison.collector.campaigns.tallies import summary_of_counts
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 from unpoison.errors import InvalidParameter, UnpoisonError
-from unpoison.estimate.methods import default_method, estimate_summary, find_method
+from unpoison.estimate.methods import FilterMethod, default_method, estimate_summary, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.summary import Summary
@@ -68,8 +68,26 @@ class EstimateRequest:
         return ":" in self.method
 
 
-def estimate_json(plan_json: str, counts: Any, request: EstimateRequest) -> str:
+class CollectedCounts(NamedTuple):
+    """The reports of a campaign, and the users of each group who were to send them.
+
+    >>> import numpy as np
+    >>> plan = Plan.new("k-rr-integer", epsilon=1.0, min_epsilon=1.0, categories=["tea", "milk"])
+    >>> CollectedCounts(summary_of_counts(plan, np.array([[2, 5]])), (9.0,)).enrolled
+    (9.0,)
+    """
+
+    summary: Summary
+    enrolled: tuple[float, ...]
+
+
+def estimate_json(
+    plan_json: str, counts: Any, request: EstimateRequest, enrolled: tuple[float, ...] | None = None
+) -> str:
     """Estimate counts; returns the Estimate as JSON. This runs in the worker process.
+
+    `enrolled` are the users of each group who were to report, for methods that compare them with
+    those who did.
 
     >>> import numpy as np
     >>> from unpoison import Plan, simulate
@@ -79,9 +97,12 @@ def estimate_json(plan_json: str, counts: Any, request: EstimateRequest) -> str:
     '{"method": "ostrich",'
     """
     summary = summary_of_counts(parsed_plan(plan_json), counts)
+    method = find_method(request.method)
+    compares = isinstance(method, FilterMethod) and "enrolled" in method.option_names
     return estimate_summary(
         summary,
         request.method,
+        **({"enrolled": enrolled} if compares and enrolled is not None else {}),
         statistic=request.statistic,
         post_processing=request.post_processing,
     ).to_json()
@@ -104,12 +125,15 @@ class CampaignEstimator:
         self.turn = asyncio.Lock()
         self.worker: WorkerProcess | None = None
 
-    async def estimate(self, campaign: Campaign, summary: Summary, request: EstimateRequest) -> str:
+    async def estimate(
+        self, campaign: Campaign, collected: CollectedCounts, request: EstimateRequest
+    ) -> str:
         """The Estimate as JSON: from the cache, or made now.
 
         While one is being made, later callers get it too, even if more reports have come since:
         a campaign that grows all the time would otherwise never be done.
         """
+        summary = collected.summary
         users = int(summary.total_users)
         if users < campaign.min_users:
             message = f"{users} users have reported; estimates begin at {campaign.min_users}."
@@ -122,7 +146,7 @@ class CampaignEstimator:
         if task is None:
             if len(self.pending) >= MOST_PENDING:
                 raise Fault("unavailable", "Too many estimates are being made: try again later.")
-            task = asyncio.create_task(self._make(campaign, summary, request))
+            task = asyncio.create_task(self._make(campaign, collected, request))
             self.pending[campaign.id, request] = task
             task.add_done_callback(lambda done: self._forget_pending(done, campaign.id, request))
         # Shielded: a caller who disconnects must not cancel the estimate of the others.
@@ -136,25 +160,28 @@ class CampaignEstimator:
         if not task.cancelled():
             task.exception()
 
-    async def _make(self, campaign: Campaign, summary: Summary, request: EstimateRequest) -> str:
+    async def _make(
+        self, campaign: Campaign, collected: CollectedCounts, request: EstimateRequest
+    ) -> str:
         async with self.turn:
             started = time.monotonic()
-            text = await self._from_worker(campaign, summary, request)
+            text = await self._from_worker(campaign, collected, request)
             self.observe(time.monotonic() - started)
-        self.cache[campaign.id, int(summary.counts.sum()), request] = text
+        self.cache[campaign.id, int(collected.summary.counts.sum()), request] = text
         if len(self.cache) > CACHED_ESTIMATES:
             self.cache.popitem(last=False)
         return text
 
     async def _from_worker(
-        self, campaign: Campaign, summary: Summary, request: EstimateRequest
+        self, campaign: Campaign, collected: CollectedCounts, request: EstimateRequest
     ) -> str:
         """Estimate in the worker process; one that takes too long or has died is replaced."""
         worker = self.worker = self.worker or WorkerProcess()
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
+                counts, enrolled = collected.summary.counts, collected.enrolled
                 return await asyncio.to_thread(
-                    worker.run, estimate_json, campaign.plan_json, summary.counts, request
+                    worker.run, estimate_json, campaign.plan_json, counts, request, enrolled
                 )
         except (TimeoutError, WorkerEnded):
             self.worker = None

@@ -10,6 +10,7 @@ from functools import partial
 
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.estimate_history import due_for_estimate
+from unpoison.collector.campaigns.group_balance import BalanceWatch
 from unpoison.collector.campaigns.retention import forget_old
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.clock import DAY
@@ -40,6 +41,7 @@ class Housekeeper:
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
+        self.balance_watch = BalanceWatch()
         self.stack = AsyncExitStack()
 
     async def __aenter__(self) -> Housekeeper:
@@ -47,6 +49,7 @@ class Housekeeper:
         self._start(self.close_due_campaigns, TIDY_SECONDS)
         self._start(self.compact_tallies, TIDY_SECONDS)
         self._start(self.estimate_for_page, self.collector.settings.estimate_every)
+        self._start(self.watch_balance, self.collector.settings.estimate_every)
         self._start(self.forget_old_submissions, FORGET_SECONDS)
         self._start(KeyWatch(self.collector).look, REREAD_SECONDS)
         return self
@@ -82,6 +85,12 @@ class Housekeeper:
             # One campaign that cannot be estimated now must not keep the others waiting.
             with suppress(Fault):
                 await collector.estimate(await collector.campaign(campaign_id))
+
+    async def watch_balance(self) -> None:
+        """Put the balance of open campaigns' groups into the metrics."""
+        collector = self.collector
+        balances = await collector.read_cache.read(self.balance_watch.balances)
+        collector.metrics.balanced({name: balance.p_value for name, balance in balances.items()})
 
     async def forget_old_submissions(self) -> None:
         """Drop the cells of submissions that are older than the retention time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -59,6 +59,19 @@ class Metrics:
             buckets=SECONDS_BUCKETS,
             registry=registry,
         )
+
+        self.balance = Gauge(
+            "unpoison_group_balance_p_value",
+            "p-value of the test that all groups of an open campaign report alike.",
+            ["campaign"],
+            registry=registry,
+        )
+
+    def balanced(self, p_values: Mapping[str, float]) -> None:
+        """Show the balance of these campaigns, and of no others."""
+        self.balance.clear()
+        for campaign, p_value in p_values.items():
+            self.balance.labels(campaign).set(p_value)
 
     def watch_queue(self, waiting: Callable[[], int]) -> None:
         """Read the queue's length whenever metrics are read."""

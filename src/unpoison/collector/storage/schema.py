@@ -176,6 +176,12 @@ estimates = Table(
     Column("high", Float),
     Column("byzantine_fraction", Float, nullable=False),
     Column("verdict", Text, nullable=False),
+    # Null for estimates that were stored before there were these columns.
+    Column("finding", String(16)),
+    Column("answer", Text),
+    Column("answer_interval", Text),
+    # The frequencies of categories as a JSON object; null for numbers.
+    Column("frequencies", Text),
     Index("estimates_of_campaign", "campaign"),
 )
 

@@ -17,6 +17,7 @@ from unpoison.collector.campaigns.audit import AuditEntry
 from unpoison.collector.campaigns.campaign import BY_TOKEN, Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.device_plan import device_plan
+from unpoison.collector.campaigns.estimate_history import latest_estimates
 from unpoison.collector.campaigns.export import export
 from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
@@ -56,7 +57,10 @@ QueryText = Annotated[str | None, Query(max_length=200)]
 async def campaigns(collector: Service) -> dict[str, Any]:
     """All campaigns, newest first."""
     listed = await collector.read_cache.read(Campaigns.all)
-    return {"campaigns": [_list_entry(campaign, users) for campaign, users in listed]}
+    ids = [campaign.id for campaign, _ in listed]
+    latest = await collector.read_cache.read(partial(latest_estimates, campaigns=ids))
+    entries = [_list_entry(campaign, users) for campaign, users in listed]
+    return {"campaigns": [{**entry, "last_estimate": latest.get(entry["id"])} for entry in entries]}
 
 
 def _list_entry(campaign: Campaign, users: DeviceCount) -> dict[str, Any]:

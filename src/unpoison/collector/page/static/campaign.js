@@ -90,7 +90,7 @@ function showEstimateParts(estimate) {
   byId("headline").removeAttribute("aria-busy");
   showEstimate(status.plan, estimate);
   showFrequencies(estimate);
-  showDistribution(estimate);
+  showDistribution(status.plan, estimate);
   showHistograms(status.plan, estimate);
 }
 
@@ -124,6 +124,7 @@ onToken(() => {
   if (status) showActions(status);
   polling.now();
 });
+byId("history-range").addEventListener("change", () => showHistory(status, byId("method").value));
 for (const node of document.querySelectorAll(".zone")) node.textContent = zone();
 describeFields(document);
 showStoredNotice();

@@ -302,7 +302,8 @@ function checkDomain(plan, { low, high, step, categories }) {
 }
 
 function checkPlan(plan, policy) {
-  const planKeys = ["mechanism", "protocol", "low", "high", "step", "categories", "cells", "tiers"];
+  const domainKeys = ["low", "high", "step", "unit", "categories"];
+  const planKeys = ["mechanism", "protocol", ...domainKeys, "cells", "tiers"];
   const tierKeys = ["epsilon", "min_epsilon", "groups"];
   holdPlan(hasOnly(plan, ...planKeys, ...tierKeys), "the plan has unknown keys");
   holdPlan(MECHANISMS.has(plan.mechanism), "the plan's mechanism is not one for devices");

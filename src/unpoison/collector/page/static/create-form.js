@@ -90,6 +90,7 @@ function plan() {
     low: number(field("low").value, "low"),
     high: number(field("high").value, "high"),
     ...optional("step"),
+    ...(field("unit").value.trim() && { unit: field("unit").value.trim() }),
   };
 }
 

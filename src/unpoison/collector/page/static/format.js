@@ -1,20 +1,25 @@
-/** Formats of numbers and times, in the browser's language and time zone. */
+/**
+ * Formats of numbers, in English as the page and the verdicts are, and of times, in the browser's
+ * language and time zone. Values of campaigns are written by `value-format.js`.
+ */
 
-const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
-const budget = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 6 });
-const asGiven = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 15 });
+/** One language for all numbers: 1.234 would be another number in a verdict beside it. */
+export const NUMBERS = "en-US";
+
+const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
+const budget = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 6 });
+const asGiven = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 15 });
+const twoDigits = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 2 });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const oneDecimal = new Intl.NumberFormat(undefined, {
+const oneDecimal = new Intl.NumberFormat(NUMBERS, {
   minimumFractionDigits: 1,
   maximumFractionDigits: 1,
 });
-const oneDigit = new Intl.NumberFormat(undefined, {
+const oneDigit = new Intl.NumberFormat(NUMBERS, {
   maximumSignificantDigits: 1,
   notation: "compact",
 });
-/** Digits of an interval's width that are shown: further ones are noise. */
-const DIGITS = 3;
 const NONE = "–";
 
 export const count = (number) => whole.format(number);
@@ -22,6 +27,10 @@ export const epsilon = (number) => budget.format(number);
 export const exact = (number) => asGiven.format(number);
 export const dateTime = (text) => (text ? moment.format(new Date(text)) : NONE);
 export const clockTime = (date) => clock.format(date);
+
+/** A p-value with two digits; one that is tiny as a power of ten, as verdicts write it. */
+export const probability = (p) =>
+  p && p < 1e-4 ? p.toExponential(1) : twoDigits.format(p);
 
 /** A count with its noun: `plural(1, "user")` is "1 user". */
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
@@ -33,39 +42,11 @@ export function percent(share) {
   return `${(small ? oneDigit : oneDecimal).format(100 * share)}\u00a0%`;
 }
 
-/**
- * A formatter for values whose interval has this width: it shows no digit below the third of the
- * width, since that would be noise.
- */
-export function toWidth(width) {
-  if (!(width > 0) || !Number.isFinite(width)) return significant;
-  const power = Math.floor(Math.log10(width)) - DIGITS + 1;
-  const decimals = Math.min(20, Math.max(0, -power));
-  const shown = new Intl.NumberFormat(undefined, {
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
-  });
-  const step = 10 ** Math.max(0, power);
-  return (number) => shown.format(Math.round(number / step) * step + 0);
-}
-
-const plain = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 5 });
-const significant = (number) => plain.format(number);
-
-/** The formatter for a plan's values, by the interval's width or else by a tenth of the range. */
-export function valueFormat(plan, interval) {
-  if (interval) return toWidth(interval[1] - interval[0]);
-  return toWidth((plan.high - plan.low) / 10);
-}
-
-/** "44,520 to 50,210" */
-export const between = (interval, format) => `${format(interval[0])} to ${format(interval[1])}`;
-
 /** Labels of an axis, with as many decimals as the distance of its ticks needs. */
 export function ticks(splits) {
   const step = Math.abs((splits[1] ?? 1) - (splits[0] ?? 0)) || 1;
   const decimals = Math.min(20, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-  const shown = new Intl.NumberFormat(undefined, { maximumFractionDigits: decimals });
+  const shown = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: decimals });
   return splits.map((split) => shown.format(split + 0));
 }
 

@@ -1,8 +1,9 @@
 /** The table of frequencies: the share of honest users in each category. */
 
 import { byId, show } from "./dom.js";
-import { between, percent } from "./format.js";
+import { percent } from "./format.js";
 import { dataTable, scrolling } from "./table.js";
+import { between } from "./value-format.js";
 
 const table = dataTable({
   id: "frequency-table",

@@ -1,7 +1,7 @@
 /** Enrolment, and the sizes of the groups. */
 
 import { byId, setText } from "./dom.js";
-import { count, epsilon, percent, plural } from "./format.js";
+import { count, epsilon, percent, plural, probability } from "./format.js";
 import { dataTable, scrolling } from "./table.js";
 
 const table = dataTable({
@@ -20,7 +20,8 @@ export function showGroups(status) {
   const host = byId("groups-table");
   if (!table.node.isConnected) host.append(scrolling("Groups", table.node));
   setText(byId("enrolment-text"), enrolmentWords(status));
-  setText(byId("balance-text"), balanceWords(status.groups));
+  setText(byId("balance-text"), balanceWords(status));
+  byId("balance-text").className = status.balance.broken ? "message warning" : "lead";
   const most = Math.max(1, ...status.groups.map((group) => group.enrolled));
   const tiers = new Set(status.groups.map((group) => group.tier)).size > 1;
   table.update(status.groups.map((group) => row(group, most, tiers)));
@@ -49,15 +50,17 @@ function enrolmentWords({ access, enrolled, submissions, reports, invites }) {
   return `${sent} ${count(invites.used)} of ${plural(invites.issued, "invite")} used.`;
 }
 
-/** The largest difference between groups of a tier; assignment in blocks keeps it small. */
-function balanceWords(groups) {
-  const tiers = Map.groupBy ? [...Map.groupBy(groups, (group) => group.tier).values()] : [groups];
-  const gaps = tiers.map((tier) => {
-    const sizes = tier.map((group) => group.enrolled);
-    return [Math.max(...sizes) - Math.min(...sizes), Math.max(...sizes)];
-  });
-  const [gap, most] = gaps.reduce((worst, next) => (next[0] > worst[0] ? next : worst));
-  if (!most) return "Groups are filled evenly and at random as devices enrol.";
-  if (!gap) return "All groups have the same size.";
-  return `Largest and smallest group differ by ${plural(gap, "user")} (${percent(gap / most)}).`;
+/** The shares of enrolled users who reported, from the smallest to the largest, and the test. */
+function balanceWords({ groups, balance }) {
+  const filled = groups.filter((group) => group.enrolled);
+  if (!filled.length) return "Groups are filled evenly and at random as devices enrol.";
+  const shares = filled.map((group) => group.submissions / group.enrolled);
+  const [least, most] = [Math.min(...shares), Math.max(...shares)].map(percent);
+  const spread =
+    least === most
+      ? `${least} of the enrolled users of each group reported`
+      : `From ${least} to ${most} of the enrolled users of a group reported`;
+  if (balance.broken)
+    return `Groups do not report alike (p\u00a0=\u00a0${probability(balance.p_value)}). ${spread}. Somebody reports in some groups alone, or users of some groups stop: groups are random, and honest users do not choose by them.`;
+  return `${spread}: no more different than chance allows.`;
 }

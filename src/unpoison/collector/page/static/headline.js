@@ -2,8 +2,16 @@
 
 import { announce } from "./announce.js";
 import { byId, setAttribute, setText, show } from "./dom.js";
-import { between, count, percent, plural, valueFormat } from "./format.js";
+import { count, percent, plural } from "./format.js";
 import { looksForAttackers } from "./methods.js";
+import { between, valueFormat } from "./value-format.js";
+
+/** Tone of the box and label, by finding. */
+const FINDINGS = {
+  found: ["attack", "Attackers found"],
+  unclear: ["unclear", "Cannot tell whether somebody attacks"],
+  "not-sought": ["plain", "Attackers are not looked for"],
+};
 
 let announced = null;
 
@@ -83,7 +91,7 @@ function showWorstCase(plan, estimate) {
   if (!possible) return;
   const name = plan.categories ? mostFrequent(estimate).value : null;
   const ends = name ? [worst.low[name], worst.high[name]] : [worst.low, worst.high];
-  setText(byId("worst-case-value"), between(ends, name ? percent : valueFormat(plan, ends)));
+  setText(byId("worst-case-value"), between(ends, name ? percent : valueFormat(plan, estimate.interval)));
   const share = `if at most ${percent(worst.attackers_at_most)} of each group attack`;
   setText(byId("worst-case-share"), share);
 }
@@ -104,10 +112,13 @@ function showVerdict(estimate) {
   setText(byId("verdict"), estimate.verdict + doubt);
 }
 
-function judgement(estimate) {
-  if (!looksForAttackers(estimate)) return ["plain", "Attackers are not looked for"];
-  if (estimate.byzantine.fraction > 0) return ["attack", "Attackers found"];
-  return ["calm", "No attackers found"];
+/** Tone and label of a finding; nobody is called absent beside an interval that allows for many. */
+function judgement({ byzantine }) {
+  const most = byzantine.interval ? percent(byzantine.interval[1]) : null;
+  if (byzantine.finding === "ruled-out") return ["calm", `No attackers found, at most ${most}`];
+  if (byzantine.finding === "unclear" && most && !(byzantine.fraction > 0))
+    return ["unclear", `Cannot tell: none found, but up to ${most} are not ruled out`];
+  return FINDINGS[byzantine.finding];
 }
 
 /** Announce an answer that is new, or lies outside the interval that was announced last. */

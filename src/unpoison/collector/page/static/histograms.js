@@ -4,7 +4,7 @@ import { byId, element, keyed, show } from "./dom.js";
 import { categoryBars, categoryLegend } from "./category-bars.js";
 import { chartFigure, legend } from "./figure.js";
 import { count, epsilon, percent, plural } from "./format.js";
-import { binArea, binBars, binSteps, ink, numberAxis, percentAxis, plot } from "./plot.js";
+import { binBars, binSteps, binsAbove, ink, numberAxis, percentAxis, plot } from "./plot.js";
 import { colour, hatched } from "./theme.js";
 
 const LEGEND = [
@@ -32,6 +32,8 @@ export function showHistograms(plan, estimate) {
   if (!explained.children.length)
     explained.append(plan.categories ? categoryLegend() : legend(LEGEND));
   byId("histograms-list").classList.toggle("slim", Boolean(plan.categories));
+  // Three in a row would leave one alone below.
+  byId("histograms-list").classList.toggle("twos", groups.length % 3 === 1);
   highest = Math.max(...groups.flatMap(({ picture }) => heights(picture)));
   keyed(byId("histograms-list"), groups, {
     key: (group) => group.group,
@@ -69,6 +71,8 @@ function categoryChart(categories) {
 }
 
 const noPoints = { show: false };
+/** Place of the honest part among a chart's series: poison stands on top of it. */
+const HONEST = 3;
 const poisonFill = (chart) => hatched(chart.ctx, colour("poison"));
 
 function numberChart() {
@@ -84,7 +88,7 @@ function numberChart() {
         paths: binBars,
         points: noPoints,
       },
-      { stroke: ink("poison"), fill: poisonFill, width: 0, paths: binArea, points: noPoints },
+      { stroke: ink("poison"), fill: poisonFill, width: 0, paths: binsAbove(HONEST), points: noPoints },
       { stroke: ink("honest"), width: 2.5, paths: binSteps, points: noPoints },
     ],
     scales: {
@@ -103,11 +107,14 @@ function numberChart() {
   return { node: figure.node, update };
 }
 
-/** The series of a chart: bars begin at left edges, and the line runs on to the last edge. */
+/**
+ * The series of a chart: bars begin at left edges, and the line runs on to the last edge. Poison
+ * ends where it and the honest part together do, which is about what was observed.
+ */
 const histogramSeries = ({ edges, observed, honest, poison }) => [
   edges,
   [...observed, null],
-  [...poison.map((share) => share || null), null],
+  [...poison.map((share, index) => (share ? honest[index] + share : null)), null],
   [...honest, honest.at(-1)],
 ];
 

@@ -7,6 +7,12 @@ import { colour, onThemeChange } from "./theme.js";
 
 const FONT = "12px system-ui, sans-serif";
 const DAY = 86_400;
+/** Pixels at the right end, for half of the widest label that can stand there: "12:59:59 PM". */
+const END_ROOM = 38;
+/** Distances of ticks in shares: whole per cents, and finer ones where there is less than three. */
+const WHOLE_PERCENTS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1];
+const FINER = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005];
+const LEAST_FOR_WHOLE = 0.03;
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = FONT;
 
@@ -14,7 +20,17 @@ export const bars = uPlot.paths.bars({ size: [1, Infinity], gap: 1 });
 
 /** Shapes for histograms, whose data are the left edges of bins; the last edge has no bar. */
 export const binBars = uPlot.paths.bars({ size: [1, Infinity], gap: 1, align: 1 });
-export const binArea = uPlot.paths.bars({ size: [1, Infinity], gap: 0, align: 1 });
+/** Bars that stand on the values of another series. */
+export const binsAbove = (base) =>
+  uPlot.paths.bars({
+    size: [1, Infinity],
+    gap: 0,
+    align: 1,
+    disp: {
+      y0: { values: (chart) => chart.data[base] },
+      y1: { values: (chart, series) => chart.data[series] },
+    },
+  });
 export const binSteps = uPlot.paths.stepped({ align: 1 });
 
 /** The bin under the cursor, which is not always the one whose left edge is nearest. */
@@ -51,7 +67,7 @@ export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned
       ...(binned && { dataIdx: binUnder }),
       sync: sync && { key: sync },
     },
-    padding: [8, 12, 0, 0],
+    padding: [8, END_ROOM, 0, 0],
     plugins: [tipPlugin(tip)],
   };
   new ResizeObserver(draw).observe(host);
@@ -103,6 +119,8 @@ export const percentAxis = (axis = {}) =>
   numberAxis({
     values: (_chart, splits) =>
       ticks(splits.map((split) => 100 * split)).map((text) => `${text} %`),
+    incrs: (_chart, _axis, low, high) =>
+      high - low < LEAST_FOR_WHOLE ? [...FINER, ...WHOLE_PERCENTS] : WHOLE_PERCENTS,
     ...axis,
   });
 

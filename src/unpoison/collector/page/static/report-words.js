@@ -1,6 +1,6 @@
 /** Descriptions of a report before it is sent, and of refusals. */
 
-import { count, epsilon, plural } from "./format.js";
+import { NUMBERS, count, epsilon, plural } from "./format.js";
 
 /** The tier with the largest budget that a person allows; undefined if all ask for more. */
 export function chosenTier(plan, maxEpsilon) {
@@ -34,7 +34,7 @@ const domain = (plan) =>
     : `${count(plan.cells)} cells`;
 
 function promise({ epsilon: budget }) {
-  const factor = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 }).format(
+  const factor = new Intl.NumberFormat(NUMBERS, { maximumSignificantDigits: 3 }).format(
     Math.exp(budget),
   );
   return `Whatever your value is, all of it together is at most ${factor} times as likely to be sent for it as for any other value (ε = ${epsilon(budget)}).`;

@@ -80,8 +80,8 @@ function offerForm() {
   show(byId("report"), true);
 }
 
-function rangeWords({ low, high, step }) {
-  const range = `A number from ${exact(low)} to ${exact(high)}`;
+function rangeWords({ low, high, step, unit }) {
+  const range = `A number from ${exact(low)} to ${exact(high)}${unit ? ` ${unit}` : ""}`;
   if (step === undefined) return `${range}; one outside counts as the nearest end.`;
   return `${range} in steps of ${exact(step)}; any other counts as the nearest of these.`;
 }

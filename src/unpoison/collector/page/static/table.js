@@ -43,7 +43,10 @@ function emptyCell(column, index) {
 
 function fill(node, cell) {
   const content = typeof cell === "string" ? { text: cell } : cell;
-  const text = child(node, content.href ? "a" : "span", content.badge ? "badge" : "text");
+  const [name, other] = content.badge ? ["badge", "text"] : ["text", "badge"];
+  node.querySelector(`:scope > .${other}`)?.remove();
+  const text = child(node, content.href ? "a" : "span", name);
+  if (node.firstElementChild !== text) node.prepend(text);
   setText(text, content.text);
   if (content.href) setAttribute(text, "href", content.href);
   if (content.badge) setAttribute(text, "data-state", content.badge);

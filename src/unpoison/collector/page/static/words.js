@@ -40,9 +40,17 @@ const CAUSES = {
   "wrong-number-of-values": "Wrong number of values",
 };
 
+const FINDINGS = {
+  found: "Attackers",
+  "ruled-out": "None",
+  unclear: "Cannot tell",
+  "not-sought": "Not looked for",
+};
+
 const labelOf = (words, code) => words[code] ?? code;
 
 export const stateWord = (state) => labelOf(STATES, state);
+export const findingWord = (finding) => labelOf(FINDINGS, finding);
 export const accessWord = (access) => labelOf(ACCESS, access);
 export const causeWord = (cause) => labelOf(CAUSES, cause);
 
@@ -55,7 +63,8 @@ export function closingWord({ state, closes_at: closes }) {
 function domain(plan) {
   if (plan.categories) return plural(plan.categories.length, "category").replace("ys", "ies");
   const steps = plan.step === undefined ? "" : ` in steps of ${exact(plan.step)}`;
-  return `${exact(plan.low)} to ${exact(plan.high)}${steps}`;
+  const unit = plan.unit ? ` ${plan.unit}` : "";
+  return `${exact(plan.low)} to ${exact(plan.high)}${unit}${steps}`;
 }
 
 const groupWord = ({ epsilon: budget, reports }) =>
