@@ -59,7 +59,12 @@ TABLES = {
     "operators": "operators",
 }
 """The tables of the first version, and what they are called now."""
-STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", "0003", None]]
+STEPS: list[list[str | None]] = [
+    [None],
+    [FIRST, None],
+    [FIRST, "0002", "0003", None],
+    ["0003", None],
+]
 
 
 def filled(database: Database) -> Campaign:
