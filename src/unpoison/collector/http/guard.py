@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from unpoison.collector.faults import Fault
+from unpoison.collector.http.body_memory import BodyMemory
 from unpoison.collector.http.connection_slots import HEALTH_PATHS, RESERVED
 from unpoison.collector.http.errors import closing_response
-from unpoison.collector.http.request_body import BodyMemory, Message, Receive, RequestBody
+from unpoison.collector.http.request_body import Message, Receive, RequestBody
 from unpoison.collector.http.security_headers import default_headers
 from unpoison.collector.service.collector import Collector
 
