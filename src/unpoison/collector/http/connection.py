@@ -24,6 +24,7 @@ from unpoison.collector.http.connection_slots import (
     ConnectionSlots,
 )
 from unpoison.collector.http.errors import closing_response
+from unpoison.collector.http.forwarding import PEER
 from unpoison.collector.http.security_headers import HEADERS
 from unpoison.collector.http.write_deadline import WriteDeadline
 from unpoison.errors import UnpoisonError
@@ -45,7 +46,7 @@ OVERRIDDEN = (
     "send_400_response",
 )
 """Methods of uvicorn that are extended: asyncio, httptools and uvicorn itself call them."""
-READ = ("loop", "transport", "headers", "url", "scope", "cycle")
+READ = ("loop", "transport", "headers", "url", "scope", "client", "cycle")
 """Attributes of a connection that the limits need."""
 READ_OF_CYCLE = ("response_complete", "disconnected", "message_event")
 """Attributes of a request that the limits need."""
@@ -125,6 +126,7 @@ def limited_protocol(seconds: float, slots: ConnectionSlots) -> type[HttpToolsPr
             # The guard refuses what the reserve is not for, in the one shape of all refusals.
             scope: Any = self.scope
             scope[RESERVED] = slots.is_reserved(self.transport)
+            scope[PEER] = self.client
             super().on_headers_complete()
             self.unanswered.append(self.cycle)
 

@@ -15,6 +15,7 @@ from unpoison.collector.faults import Fault
 from unpoison.collector.http.body_memory import BodyMemory
 from unpoison.collector.http.connection_slots import HEALTH_PATHS, RESERVED
 from unpoison.collector.http.errors import closing_response
+from unpoison.collector.http.forwarding import ForwardingWarning
 from unpoison.collector.http.request_body import Message, Receive, RequestBody
 from unpoison.collector.http.security_headers import default_headers
 from unpoison.collector.service.collector import Collector
@@ -45,6 +46,7 @@ class Guard:
         self.collector = collector
         self.settings = collector.settings
         self.body_memory = BodyMemory()
+        self.forwarding_warning = ForwardingWarning()
         self.requests = 0
         """Requests that are being served."""
 
@@ -53,6 +55,7 @@ class Guard:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
+        self.forwarding_warning.check(scope)
         response = _Response(send, self._default_headers(scope))
         started = time.perf_counter()
         body = RequestBody(self.body_memory)
