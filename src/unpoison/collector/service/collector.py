@@ -58,12 +58,12 @@ class Collector:
     """One server process without its network and its periodic jobs (`Housekeeper`).
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
-    >>> async def campaigns() -> list:
+    >>> async def is_operator(token: str) -> bool:
     ...     with temporary_database() as database:
     ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
-    ...             return await collector.read_cache.read(Campaigns.all)
-    >>> asyncio.run(campaigns())
-    []
+    ...             return await collector.is_operator(token)
+    >>> asyncio.run(is_operator("a guess"))
+    False
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
@@ -17,14 +17,20 @@ from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.device_plan import device_plan
 from unpoison.collector.campaigns.export import export
-from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.campaigns.listing import (
+    DEFAULT_LIMIT,
+    MOST_ENTRIES,
+    ListQuery,
+    list_campaigns,
+)
 from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service, Token, need_operator, need_reader
 from unpoison.collector.http.errors import responses
 from unpoison.collector.http.models import (
     CampaignBody,
+    CampaignList,
     ExtendBody,
     Invites,
     InvitesBody,
@@ -42,16 +48,23 @@ operator, reader = [Depends(need_operator)], [Depends(need_reader)]
 QueryText = Annotated[str | None, Query(max_length=200)]
 
 
-@router.get("", dependencies=reader, responses=responses(*COMMON_FAULTS))
-async def campaigns(collector: Service) -> dict[str, Any]:
-    """All campaigns, newest first."""
-    listed = await collector.read_cache.read(Campaigns.all)
-    return {"campaigns": [_list_entry(campaign, users) for campaign, users in listed]}
-
-
-def _list_entry(campaign: Campaign, users: DeviceCount) -> dict[str, Any]:
-    shown = {key: value for key, value in campaign.full().items() if key != "plan"}
-    return {**shown, "enrolled": users.enrolled, "submissions": users.submissions}
+@router.get(
+    "",
+    dependencies=reader,
+    responses=responses(*COMMON_FAULTS, "invalid-request"),
+    response_model=CampaignList,
+)
+async def campaigns(
+    collector: Service,
+    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES)] = DEFAULT_LIMIT,
+    after: QueryText = None,
+    search: QueryText = None,
+    state: Annotated[Literal["draft", "open", "closed"] | None, Query()] = None,
+) -> JSONResponse:
+    """A page of campaigns, newest first; `next` is the `after` of the following page."""
+    query = ListQuery(limit, after, search, state)
+    listed = await collector.read_cache.read(lambda c: list_campaigns(c, query))
+    return JSONResponse(listed)
 
 
 @router.post(
