@@ -43,13 +43,29 @@ def test_the_lifetime_budget_is_counted_exactly_over_all_campaigns(
     assert "four" not in ledger(page)
 
 
-def test_a_smaller_tier_is_taken_if_the_lifetime_budget_allows_no_larger(
+def test_what_is_left_of_the_lifetime_budget_does_not_change_the_tier(
     page: Page, collector: ScriptedCollector
 ) -> None:
-    own = policy(lifetimeEpsilon=1.5)
-    receipts = [report(page, campaign=name, policy=own) for name in ("one", "two")]
-    assert [receipt["spent"] for receipt in receipts] == ["1", "1.5"]
-    assert [request.json["tier"] for request in collector.sent("POST tickets")] == [0, 1]
+    """A smaller tier would tell what was spent elsewhere; the page declines instead."""
+    own = policy(lifetimeEpsilon=1.5, collectorEpsilon=1.5)
+    assert report(page, campaign="one", policy=own)["spent"] == "1"
+    refused = report(page, campaign="two", policy=own)
+    assert (refused["code"], "lifetimeEpsilon" in refused["message"]) == ("budget-exceeded", True)
+    assert [request.json["tier"] for request in collector.sent("POST tickets")] == [0]
+    assert "two" not in ledger(page)
+
+
+def test_one_collector_cannot_take_all_of_the_lifetime_budget(
+    page: Page, collector: ScriptedCollector
+) -> None:
+    """Half of it by default."""
+    own = policy(lifetimeEpsilon=4)
+    spent = [report(page, campaign=name, policy=own)["spent"] for name in ("one", "two")]
+    assert spent == ["1", "2"]
+    refused = report(page, campaign="three", policy=own)
+    assert (refused["code"], "collectorEpsilon" in refused["message"]) == ("budget-exceeded", True)
+    more = policy(lifetimeEpsilon=4, collectorEpsilon=3)
+    assert report(page, campaign="three", policy=more)["spent"] == "3"
 
 
 def test_a_campaign_that_asks_for_too_much_is_refused(

@@ -578,8 +578,10 @@ def test_a_plan_beyond_the_policy_is_refused(collector: FakeCollector, ledger: L
     assert ledger.spent() == 0
 
 
-def spend(ledger: Ledger, campaign: str, epsilon: str) -> None:
-    entry = ledger.enrol("https://another.example", campaign, "f00", 0)
+def spend(
+    ledger: Ledger, campaign: str, epsilon: str, collector: str = "https://another.example"
+) -> None:
+    entry = ledger.enrol(collector, campaign, "f00", 0)
     ledger.record(entry, Draw("t", (0,), (1,), Fraction(epsilon)), Fraction(100))
 
 
@@ -595,11 +597,39 @@ def test_budgets_are_exact_fractions(ledger: Ledger) -> None:
         reported(fake, ledger, policy)
 
 
-def test_the_remaining_lifetime_budget_chooses_the_tier(ledger: Ledger) -> None:
+def test_what_is_left_of_the_lifetime_budget_does_not_change_the_tier(ledger: Ledger) -> None:
+    """A smaller tier would tell the collector what was spent elsewhere: the device declines."""
     spend(ledger, "first", "7.5")
     with FakeCollector(TIERS) as fake:
-        reported(fake, ledger)
+        with pytest.raises(BudgetExceeded, match=r"lifetime_epsilon leaves epsilon 0.5, .* 1$"):
+            reported(fake, ledger)
+        assert not fake.sent("tickets")
+        assert ledger.entry(fake.url, CAMPAIGN) is None
+        reported(fake, ledger, Policy(low=0, high=86400, max_epsilon=0.4))
         assert fake.sent("tickets")[0].json["tier"] == 1
+
+
+def test_one_collector_cannot_take_all_of_the_lifetime_budget(ledger: Ledger) -> None:
+    with FakeCollector(PLAN) as fake, FakeCollector(PLAN) as other:
+        for number in range(4):
+            spend(ledger, f"before {number}", "1", collector=fake.url)
+        with pytest.raises(BudgetExceeded, match=r"collector_epsilon leaves epsilon 0, .* needs 1"):
+            reported(fake, ledger)
+        assert not fake.sent("tickets")
+        assert reported(other, ledger).total == 5
+        most = Policy(low=0, high=86400, collector_epsilon=8)
+        assert reported(fake, ledger, most).total == 6
+
+
+def test_cells_are_not_sent_once_the_collector_s_share_is_smaller(ledger: Ledger) -> None:
+    with FakeCollector(PLAN) as fake:
+        with Transport(fake.url, retries=QUICK) as transport:
+            device = Device(fake.url, POLICY, ledger, transport)
+            entry = device.draw(device.enrol(CAMPAIGN), VALUE)
+            strict = Policy(low=0, high=86400, collector_epsilon=0.5)
+            with pytest.raises(BudgetExceeded, match="collector_epsilon"):
+                Device(fake.url, strict, ledger, transport).send(entry)
+        assert not fake.sent("reports")
 
 
 def test_two_devices_cannot_both_spend_the_last_of_the_budget(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.waiting import HANG_SECONDS
-from unpoison import BudgetExceeded, InvalidFile
+from unpoison import BudgetExceeded, InvalidFile, InvalidParameter
 from unpoison.client import Draw, Entry, Ledger, default_ledger_path
+from unpoison.client.ledger_file import APPLICATION_ID
 
 COLLECTOR = "https://collector.example"
 LIFETIME = Fraction(8)
@@ -250,9 +251,74 @@ def test_another_programs_database_is_refused(path: Path) -> None:
 def test_a_later_format_is_refused(path: Path) -> None:
     Ledger(path).close()
     with closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA user_version = 2")
-    with pytest.raises(InvalidFile, match="has the format 2; known is 1"):
+        file.execute("PRAGMA user_version = 3")
+    with pytest.raises(InvalidFile, match="has the format 3; known is 2"):
         Ledger(path)
+
+
+FIRST_FORMAT = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = 1;
+CREATE TABLE entries (
+    collector TEXT NOT NULL,
+    campaign TEXT NOT NULL,
+    device TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('enrolled', 'drawn', 'sent')),
+    fingerprint TEXT NOT NULL,
+    tier INTEGER NOT NULL,
+    ticket TEXT NOT NULL DEFAULT '',
+    groups TEXT NOT NULL DEFAULT '[]',
+    cells TEXT NOT NULL DEFAULT '[]',
+    epsilon TEXT NOT NULL DEFAULT '0',
+    enrolled_at TEXT NOT NULL,
+    drawn_at TEXT,
+    sent_at TEXT,
+    PRIMARY KEY (collector, campaign)
+);
+INSERT INTO entries VALUES ('https://collector.example', 'k3v9', 'secret', 'drawn', 'f00', 0,
+    'a ticket', '[2]', '[17, 4011]', '1/2', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00Z', NULL);
+"""
+"""A ledger as the first version wrote it."""
+
+
+def test_a_ledger_of_the_first_format_is_upgraded_with_all_it_holds(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(FIRST_FORMAT)
+    for _ in range(2):
+        with Ledger(path) as ledger:
+            entry = ledger.entry(COLLECTOR, "k3v9")
+            assert entry is not None
+            assert (entry.state, entry.device, entry.draw) == ("drawn", "secret", draw("1/2"))
+            assert ledger.spent() == Fraction(1, 2)
+            assert ledger.memoised(COLLECTOR, "age") == set()
+    with Ledger(path) as ledger:
+        again = Draw("another", (2,), (1, 2), Fraction(1, 2), "age", "")
+        recorded = ledger.record(enrolled(ledger, "new"), again, LIFETIME, reuse=True)
+        assert recorded.draw == again, "a draw without parameters is never sent again"
+
+
+@pytest.mark.parametrize("name", [":memory:", "file::memory:", "file:ledger.db?mode=memory"])
+def test_names_that_mean_something_else_to_sqlite_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given_name in (name, Path(name)):
+        with pytest.raises(InvalidParameter, match="ledger must be the name of a file"):
+            Ledger(given_name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_collector_s_share_is_checked_with_the_draw(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.record(enrolled(ledger, "one"), draw("1"), LIFETIME, Fraction(2))
+        ledger.record(enrolled(ledger, "two"), draw("1"), LIFETIME, Fraction(2))
+        third = enrolled(ledger, "three")
+        with pytest.raises(BudgetExceeded, match=r"collector_epsilon leaves epsilon 0, .* needs 1"):
+            ledger.record(third, draw("1"), LIFETIME, Fraction(2))
+        other = ledger.enrol("https://other.example", "one", "f00", tier=0)
+        ledger.record(other, draw("1"), LIFETIME, Fraction(2))
+        assert [ledger.spent(), ledger.spent(COLLECTOR)] == [Fraction(3), Fraction(2)]
+        assert ledger.entry(COLLECTOR, "three") == third
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])

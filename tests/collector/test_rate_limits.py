@@ -191,17 +191,52 @@ def test_fast_guessing_is_rate_limited(server: InProcessCollector, guess: Guess)
             waits(guess(campaign), 10)
 
 
-def test_a_valid_invite_from_a_limited_address_waits_and_is_then_taken(
+def test_a_right_invite_is_taken_from_an_address_that_has_guessed(
     server: InProcessCollector,
 ) -> None:
-    campaign = server.create_campaign()
-    invite = campaign.invite()
+    """Whoever shares an address with an honest device cannot lock it out."""
+    campaign, other = server.create_campaign(), server.create_campaign()
+    invite, foreign = campaign.invite(), other.invite()
     for _ in range(6):
         guess_invite(campaign)
+    waits(guess_invite(campaign), 10)
     with assert_nothing_counted(campaign):
-        wait = waits(enrol(campaign, "192.0.2.1", invite=invite), 10)
-    later(server, wait)
+        waits(enrol(campaign, "192.0.2.1", invite=foreign), 10)
+        waits(enrol(campaign, "192.0.2.1"), 10)
     assert enrol(campaign, "192.0.2.1", invite=invite).status == 200
+    assert_refused(enrol(campaign, "192.0.2.1", invite=invite), 409, "invite-used")
+    waits(guess_invite(campaign), 10)
+    assert stored_counts(campaign).enrolled == 1
+
+
+def test_wrong_invites_do_not_close_open_campaigns(server: InProcessCollector) -> None:
+    campaign, invited = server.create_campaign(access="open"), server.create_campaign()
+    for _ in range(8):
+        guess_invite(invited)
+    assert enrol(campaign, "192.0.2.1").status == 200
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
+@pytest.mark.parametrize("proxies", [[], ["198.51.100.1"]], ids=["none", "another"])
+def test_a_proxy_that_is_not_believed_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, header: str, proxies: list[str]
+) -> None:
+    with in_process_collector(tmp_path, trusted_proxies=proxies) as server:
+        assert server.request("GET", "/healthz").status == 200
+        assert not caplog.records
+        for _ in range(3):
+            server.request("GET", "/healthz", headers={header: "for=192.0.2.1"})
+    (warning,) = caplog.records
+    assert "trusted_proxies" in warning.getMessage()
+    assert "127.0.0.1" not in warning.getMessage()
+
+
+def test_a_trusted_proxy_is_not_warned_of(
+    server: InProcessCollector, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.request("GET", "/healthz", headers={"X-Forwarded-For": "192.0.2.1"})
+    assert not caplog.records
 
 
 def test_guesses_from_the_operators_address_do_not_lock_the_operator_out(

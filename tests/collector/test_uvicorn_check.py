@@ -1,4 +1,4 @@
-"""A uvicorn that lacks what the limits on request heads rely on is refused at start, by name."""
+"""A uvicorn that lacks what the limits on connections rely on is refused at start, by name."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from unpoison.collector.http.connection import (
     check_uvicorn,
     limited_protocol,
 )
+from unpoison.collector.http.connection_slots import ConnectionSlots
 
 
 def without(kind: type, name: str) -> type:
@@ -47,7 +48,7 @@ async def _connection_has_all_attributes() -> None:
         await send({"type": "http.response.body"})
 
     config = uvicorn.Config(application, lifespan="off", log_config=None)
-    protocol = limited_protocol(10.0)(config, ServerState(), {})
+    protocol = limited_protocol(10.0, ConnectionSlots(most=1, reserve=1))(config, ServerState(), {})
     ours, theirs = socket.socketpair()
     await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, ours)
     theirs.sendall(b"GET / HTTP/1.1\r\nHost: collector\r\nConnection: close\r\n\r\n")
@@ -73,4 +74,4 @@ def test_a_cycle_that_lacks_something_is_refused_by_name(name: str) -> None:
 def test_a_server_does_not_start_with_such_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "READ", (*READ, "something_new"))
     with pytest.raises(UnsupportedUvicorn, match="something_new"):
-        limited_protocol(10.0)
+        limited_protocol(10.0, ConnectionSlots(most=1, reserve=1))

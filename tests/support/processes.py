@@ -43,3 +43,10 @@ def _processes() -> list[ProcessStat]:
         if state != "Z":
             processes.append(ProcessStat(int(file.parent.name), state, int(parent), int(group)))
     return processes
+
+
+def resident_bytes(pid: int) -> int:
+    """How much memory a process holds at this moment."""
+    lines = (PROC / str(pid) / "status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return 1024 * int(kilobytes)

@@ -96,20 +96,25 @@ def create(
 
 @campaign.command("list")
 @operator_command
-def list_campaigns(operator: Operator, json: Json = False) -> None:
-    """List all campaigns, newest first.
+def list_campaigns(
+    operator: Operator,
+    search: Annotated[str | None, option("Only those with this text in their names.")] = None,
+    state: Annotated[str | None, option("Only those in this state: draft, open or closed.")] = None,
+    json: Json = False,
+) -> None:
+    """List campaigns, newest first.
 
-    Example: unpoison campaign list --collector https://collector.example
+    Example: unpoison campaign list --search rides --state open
     """
-    body = operator.get("/v1/campaigns")
+    campaigns = operator.campaigns(search, state)
     if json:
-        typer.echo(encoder.dumps(body))
+        typer.echo(encoder.dumps({"campaigns": campaigns}))
         return
     from unpoison.output.tables import print_table
 
     heads = ["id", "name", "state", "access", "enrolled", "reported", "closes"]
     keys = ["id", "name", "state", "access", "enrolled", "submissions", "closes_at"]
-    print_table(heads, [[_cell(row[key]) for key in keys] for row in body["campaigns"]])
+    print_table(heads, [[_cell(row[key]) for key in keys] for row in campaigns])
 
 
 @campaign.command()

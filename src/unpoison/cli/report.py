@@ -77,6 +77,24 @@ def report(
     lifetime_epsilon: Annotated[
         float, number_option("The most that all campaigns may spend together.")
     ] = DEFAULT_LIFETIME_EPSILON,
+    collector_epsilon: Annotated[
+        float | None,
+        number_option(
+            "The most that all campaigns of this collector may spend.",
+            default="half of the lifetime's",
+        ),
+    ] = None,
+    question: Annotated[
+        str | None, option("Your name for what is asked; it stays in the ledger.")
+    ] = None,
+    reuse: Annotated[
+        bool,
+        option(
+            "Send what this collector has had for the same question before, at no cost, where its "
+            "ticket asks for the same draw: for values that do not change.",
+            "--reuse",
+        ),
+    ] = False,
     ledger: Annotated[
         Path | None,
         option("The file that remembers what has been spent and sent.", default="the user's own"),
@@ -97,7 +115,8 @@ def report(
     from unpoison.client import Device, Ledger, Policy, Transport, check_campaign_id
 
     categories = None if category is None else tuple(category)
-    policy = Policy(low, high, categories, max_epsilon, lifetime_epsilon, step)
+    budgets = (max_epsilon, lifetime_epsilon, step, collector_epsilon)
+    policy = Policy(low, high, categories, *budgets, question, reuse)
     check_campaign_id(campaign)
     # Options first: an address that is refused must not cost the user a value that was typed in.
     with (

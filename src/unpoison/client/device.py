@@ -13,6 +13,7 @@ from unpoison.client.address import Address, check_campaign_id
 from unpoison.client.enrolment import Enrolment, checked_ticket
 from unpoison.client.issuer import Issuer, checked_terms
 from unpoison.client.ledger import Draw, Entry, Ledger
+from unpoison.client.memoised import draw_parameters, possible_parameters
 from unpoison.client.offer import Offer, checked_offer
 from unpoison.client.offered_plan import chosen_tier
 from unpoison.client.policy import Policy
@@ -100,18 +101,19 @@ class Device(Closing):
     def enrol(self, campaign: str, invite: str | None = None) -> Enrolment:
         """Get a ticket, from a collector whose plan and ticket pass every check.
 
-        The tier is chosen at the first call and recorded. A device that asked for one tier and then
-        for another would tell the collector what it has spent elsewhere.
+        The tier follows from the plan and `max_epsilon` alone, and is recorded at the first call. A
+        device whose other budgets do not suffice for it declines: one that asked for a smaller tier
+        would tell the collector what it has spent elsewhere.
         """
         check_campaign_id(campaign)
         offer = self._offer(campaign, invite)
-        remaining, limit = self._remaining_budget()
-        tier = chosen_tier(offer.plan, remaining, limit)
+        known = self.ledger.entry(self.collector, campaign)
+        if known is not None:
+            _check_same_plan(known, offer)
+        tier = chosen_tier(offer.plan, exact(self.policy.max_epsilon))
+        self._check_affordable(offer.plan, tier if known is None else known.tier)
         entry = self.ledger.enrol(self.collector, campaign, offer.plan.fingerprint, tier)
         _check_same_plan(entry, offer)
-        budget = exact(offer.plan.all_tiers[entry.tier].epsilon)
-        if budget > remaining:
-            raise BudgetExceeded(limit, budget, remaining)
         return self._ticket(offer, entry, invite)
 
     def fetch_token(self, campaign: str) -> None:
@@ -145,11 +147,28 @@ class Device(Closing):
         """Close the ledger and the connection, where the device opened them itself."""
         self._opened_here.close()
 
-    def _remaining_budget(self) -> tuple[Fraction, str]:
-        """The most that a campaign may spend now, and the setting of the policy that says so."""
-        unspent = exact(self.policy.lifetime_epsilon) - self.ledger.spent()
-        remaining = max(unspent, Fraction(0))
-        return min((exact(self.policy.max_epsilon), "max_epsilon"), (remaining, "lifetime_epsilon"))
+    def _check_affordable(self, plan: Plan, tier: int) -> None:
+        """Refuse a tier that any budget of the policy does not suffice for."""
+        needed, most = exact(plan.all_tiers[tier].epsilon), exact(self.policy.max_epsilon)
+        if needed > most:
+            raise BudgetExceeded("max_epsilon", needed, most)
+        # Only if nothing has to be drawn in any group: a device that declined in some groups would
+        # bias which groups report.
+        if self.policy.reuse and self._is_memoised(plan, tier):
+            return
+        self._check_left(needed, Fraction(0))
+
+    def _is_memoised(self, plan: Plan, tier: int) -> bool:
+        known = self.ledger.memoised(self.collector, self.policy.question)
+        return possible_parameters(plan, tier) <= known
+
+    def _check_left(self, needed: Fraction, own: Fraction) -> None:
+        """Refuse what exceeds a budget of several campaigns; `own` is in the ledger already."""
+        lifetime = exact(self.policy.lifetime_epsilon) - self.ledger.spent() + own
+        collector = self.policy.collector_limit - self.ledger.spent(self.collector) + own
+        for limit, left in (("lifetime_epsilon", lifetime), ("collector_epsilon", collector)):
+            if needed > left:
+                raise BudgetExceeded(limit, needed, max(left, Fraction(0)))
 
     def _offer(self, campaign: str, invite: str | None) -> Offer:
         _check_invite(invite)
@@ -197,8 +216,16 @@ class Device(Closing):
             raise InvalidParameter("enrolment", "must be one of this device", "another")
         _check_same_plan(entry, offer)
         cells = draw_cells(offer.plan, enrolment.groups, encoded, SystemGenerator())
-        draw = Draw(enrolment.ticket, enrolment.groups, cells, enrolment.epsilon)
-        return self.ledger.record(entry, draw, exact(self.policy.lifetime_epsilon))
+        draw = Draw(
+            enrolment.ticket,
+            enrolment.groups,
+            cells,
+            enrolment.epsilon,
+            self.policy.question,
+            draw_parameters(offer.plan, enrolment.groups),
+        )
+        lifetime, collector = exact(self.policy.lifetime_epsilon), self.policy.collector_limit
+        return self.ledger.record(entry, draw, lifetime, collector, reuse=self.policy.reuse)
 
     def _check_still_allowed(self, entry: Entry) -> None:
         """A policy that has become stricter also holds for what is drawn but not sent."""
@@ -207,10 +234,7 @@ class Device(Closing):
         most, spent = exact(self.policy.max_epsilon), entry.draw.epsilon
         if spent > most:
             raise BudgetExceeded("max_epsilon", spent, most)
-        # The ledger's total holds this draw already.
-        remaining = exact(self.policy.lifetime_epsilon) - self.ledger.spent() + spent
-        if spent > remaining:
-            raise BudgetExceeded("lifetime_epsilon", spent, remaining)
+        self._check_left(spent, own=spent)
 
     def _submit(self, entry: Entry) -> None:
         body = self._post(entry.campaign, "reports", submission(entry))

@@ -19,20 +19,20 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
 
-from unpoison.client.ledger_file import default_ledger_path, open_ledger_file
+from unpoison.client.ledger_file import default_ledger_path, ledger_path, open_ledger_file
 from unpoison.client.wallet import Wallet
 from unpoison.errors import BudgetExceeded, InvalidFile
 from unpoison.system.closing import Closing
 
 SECRET_BYTES = 32
 """256 random bits: a device's secret cannot be guessed, and two devices never draw the same one."""
-COLUMNS = "device, state, fingerprint, tier, ticket, groups, cells, epsilon"
+COLUMNS = "device, state, fingerprint, tier, ticket, groups, cells, epsilon, question, parameters"
 WHERE_KEY = "WHERE collector = ? AND campaign = ?"
 
 
@@ -48,6 +48,11 @@ class Draw:
     groups: tuple[int, ...]
     cells: tuple[int, ...]
     epsilon: Fraction
+    """What the cells spend; 0 for cells that were drawn for an earlier campaign."""
+    question: str | None = None
+    parameters: str = ""
+    """What the draw depended on, by `draw_parameters`; cells are only ever sent again under equal
+    ones."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Entry:
 
 
 class Ledger(Closing):
-    """The ledger of a device, in a file; without a path in memory, for tests and simulations.
+    """The ledger of a device, in a file; with None for a path in memory, for tests and simulations.
 
     >>> with Ledger(None) as ledger:
     ...     entry = ledger.enrol("https://collector.example", "k3v9", "f00", tier=0)
@@ -86,7 +91,7 @@ class Ledger(Closing):
     def __init__(
         self, path: str | Path | None, clock: Callable[[], datetime] | None = None
     ) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else ledger_path(path)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._lock = RLock()
         self._connection = open_ledger_file(self.path)
@@ -117,30 +122,56 @@ class Ledger(Closing):
             )
             return self._existing_entry((collector, campaign))
 
-    def record(self, entry: Entry, draw: Draw, lifetime: Fraction) -> Entry:
+    def record(
+        self,
+        entry: Entry,
+        draw: Draw,
+        lifetime: Fraction,
+        collector: Fraction | None = None,
+        *,
+        reuse: bool = False,
+    ) -> Entry:
         """Record a draw and what it spends; if there is one already, that one stands.
 
-        The budget is checked within the transaction, so that two processes cannot both spend the
-        last of it.
+        With `reuse`, the cells that this collector has had for the same question under the same
+        parameters take the place of the new ones, and spend nothing. Budgets are checked within the
+        transaction, so that two processes cannot both spend the last of them.
         """
         with self._transaction() as database:
             if self._existing_entry(entry.key).state == "enrolled":
-                remaining = lifetime - self._spent()
-                if draw.epsilon > remaining:
-                    raise BudgetExceeded("lifetime_epsilon", draw.epsilon, remaining)
+                earlier = self._memoised_cells(entry.collector, draw) if reuse else None
+                if earlier is None:
+                    _check_left("lifetime_epsilon", draw, lifetime, self._spent())
+                    if collector is not None:
+                        at_collector = self._spent(entry.collector)
+                        _check_left("collector_epsilon", draw, collector, at_collector)
+                else:
+                    draw = replace(draw, cells=earlier, epsilon=Fraction(0))
                 database.execute(
                     "UPDATE entries SET state = 'drawn', ticket = ?, groups = ?, cells = ?, "
-                    f"epsilon = ?, drawn_at = ? {WHERE_KEY}",
+                    f"epsilon = ?, question = ?, parameters = ?, drawn_at = ? {WHERE_KEY}",
                     (
                         draw.ticket,
                         json.dumps(draw.groups),
                         json.dumps(draw.cells),
                         str(draw.epsilon),
+                        draw.question,
+                        draw.parameters,
                         self._now(),
                         *entry.key,
                     ),
                 )
             return self._existing_entry(entry.key)
+
+    def memoised(self, collector: str, question: str | None) -> set[str]:
+        """The parameters under which cells were drawn for a collector that asked a question."""
+        with self._guarded():
+            rows = self._connection.execute(
+                "SELECT parameters FROM entries WHERE collector = ? AND question = ? "
+                "AND state != 'enrolled'",
+                (collector, question),
+            )
+            return {text for (text,) in rows}
 
     def replace_ticket(self, entry: Entry, ticket: str) -> Entry:
         """Record another ticket for the same cells."""
@@ -157,10 +188,10 @@ class Ledger(Closing):
             )
             return self._existing_entry(entry.key)
 
-    def spent(self) -> Fraction:
-        """The budget that all campaigns together have spent, exactly."""
+    def spent(self, collector: str | None = None) -> Fraction:
+        """The budget that all campaigns, or all of one collector, have spent, exactly."""
         with self._guarded():
-            return self._spent()
+            return self._spent(collector)
 
     @property
     def wallet(self) -> Wallet:
@@ -172,9 +203,21 @@ class Ledger(Closing):
         with self._lock:
             self._connection.close()
 
-    def _spent(self) -> Fraction:
-        rows = self._connection.execute("SELECT epsilon FROM entries").fetchall()
+    def _spent(self, collector: str | None = None) -> Fraction:
+        rows = self._connection.execute(
+            "SELECT epsilon FROM entries WHERE collector = coalesce(?, collector)", (collector,)
+        ).fetchall()
         return sum((_spent_fraction(text) for (text,) in rows), Fraction(0))
+
+    def _memoised_cells(self, collector: str, draw: Draw) -> tuple[int, ...] | None:
+        """The first cells that a collector got for a question under the parameters of a draw."""
+        # A question that is NULL equals none, and rows of the first format have no parameters.
+        row = self._connection.execute(
+            "SELECT cells FROM entries WHERE collector = ? AND question = ? AND parameters = ? "
+            "AND state != 'enrolled' ORDER BY drawn_at, rowid LIMIT 1",
+            (collector, draw.question, draw.parameters),
+        ).fetchone()
+        return None if row is None else _whole_numbers(row[0])
 
     def _existing_entry(self, key: tuple[str, str]) -> Entry:
         entry = self._entry(key)
@@ -186,8 +229,9 @@ class Ledger(Closing):
         row = self._connection.execute(f"SELECT {COLUMNS} FROM entries {WHERE_KEY}", key).fetchone()
         if row is None:
             return None
-        device, state, fingerprint, tier, ticket, groups, cells, epsilon = row
-        draw = Draw(ticket, _whole_numbers(groups), _whole_numbers(cells), _spent_fraction(epsilon))
+        device, state, fingerprint, tier, ticket, groups, cells, epsilon, *memo = row
+        numbers = _whole_numbers(groups), _whole_numbers(cells)
+        draw = Draw(ticket, *numbers, _spent_fraction(epsilon), *memo)
         return Entry(*key, device, state, fingerprint, tier, draw)
 
     @contextmanager
@@ -218,6 +262,11 @@ class Ledger(Closing):
 
     def _now(self) -> str:
         return self._clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_left(limit: str, draw: Draw, most: Fraction, spent: Fraction) -> None:
+    if draw.epsilon > most - spent:
+        raise BudgetExceeded(limit, draw.epsilon, max(most - spent, Fraction(0)))
 
 
 def _new_secret() -> str:

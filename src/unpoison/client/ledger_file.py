@@ -14,13 +14,17 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from unpoison.errors import InvalidFile
+from unpoison.errors import InvalidFile, InvalidParameter
 from unpoison.system.atomic_files import name_once
 
 APPLICATION_ID = 0x756E706C
 """SQLite's mark of whose file it is: the letters unpl."""
-FORMAT = 1
-"""Version of the schema, as SQLite's user_version; files of another version are refused."""
+FORMAT = 2
+"""Version of the schema, as SQLite's user_version; files of a later version are refused."""
+FIRST_FORMAT = 1
+"""Without questions and parameters of draws; such files are upgraded when they are opened."""
+NOT_FILES = (":memory:", "file:")
+"""How names begin that SQLite itself would take for something else than a file of that name."""
 BUSY_SECONDS = 30.0
 """How long to wait for another process's transaction, each of which takes milliseconds."""
 SCHEMA = f"""
@@ -41,6 +45,8 @@ CREATE TABLE entries (
     enrolled_at TEXT NOT NULL,
     drawn_at TEXT,
     sent_at TEXT,
+    question TEXT,
+    parameters TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (collector, campaign)
 );
 COMMIT;
@@ -57,6 +63,31 @@ CREATE TABLE IF NOT EXISTS tokens (
 """
 """Tokens of campaigns that need one. The table is made when it is first missing, in ledgers of any
 age: programs that do not know it leave it alone, so that the format stays the same."""
+
+
+UPGRADE = (
+    "ALTER TABLE entries ADD COLUMN question TEXT",
+    "ALTER TABLE entries ADD COLUMN parameters TEXT NOT NULL DEFAULT ''",
+    f"PRAGMA user_version = {FORMAT}",
+)
+"""From the first format. Draws of that time are never sent again for another campaign."""
+
+
+def ledger_path(path: str | Path) -> Path:
+    """The path of a ledger's file; names that SQLite gives another meaning to are refused.
+
+    A file of such a name would be found by nobody who looks for it, and a ledger in memory forgets
+    what was spent, which only `Ledger(None)` should be able to do.
+
+    >>> ledger_path(":memory:")
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: ledger must be the name of a file, or None for one ...
+    """
+    if str(path).startswith(NOT_FILES):
+        rule = "must be the name of a file, or None for one in memory that forgets what was spent"
+        raise InvalidParameter("ledger", rule, repr(str(path)))
+    return Path(path)
 
 
 def default_ledger_path(
@@ -134,10 +165,24 @@ def _check_is_ledger(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidFile(path, f"cannot be read as a ledger ({fault})") from None
     if application_id != APPLICATION_ID:
         raise InvalidFile(path, "is not a ledger")
-    if version != FORMAT:
+    if version not in (FIRST_FORMAT, FORMAT):
         raise InvalidFile(path, f"has the format {version}; known is {FORMAT}")
     if integrity != "ok":
         raise InvalidFile(path, f"is damaged ({integrity})")
+    if version == FIRST_FORMAT:
+        _upgrade(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """Upgrade a file of the first format, unless another process has done so meanwhile."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == FIRST_FORMAT:
+            for statement in UPGRADE:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    except sqlite3.Error as fault:
+        raise InvalidFile(path, f"cannot be upgraded ({fault})") from None
 
 
 def _add_tokens(connection: sqlite3.Connection, path: Path) -> None:

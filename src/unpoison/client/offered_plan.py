@@ -46,23 +46,24 @@ def offered_plan(keys: dict[str, Any], policy: Policy) -> Plan:
     return plan
 
 
-def chosen_tier(plan: Plan, remaining: Fraction, limit: str) -> int:
-    """The tier with the largest budget that does not exceed what remains, compared exactly.
+def chosen_tier(plan: Plan, most: Fraction) -> int:
+    """The tier with the largest budget of at most `max_epsilon`, compared exactly.
 
-    `limit` names the setting of the policy that `remaining` comes from, for the error.
+    It depends on the plan and that setting alone. If it followed what is left of other budgets, the
+    tier that a device asks for would tell its collector how much it has spent elsewhere.
 
     >>> plan = Plan.new(epsilon=1.0, low=0, high=1, tiers=[{"epsilon": 0.3}])
-    >>> chosen_tier(plan, Fraction(1), "max_epsilon"), chosen_tier(plan, Fraction("0.3"), "")
+    >>> chosen_tier(plan, Fraction(1)), chosen_tier(plan, Fraction("0.3"))
     (0, 1)
-    >>> chosen_tier(plan, Fraction("0.2"), "max_epsilon")
+    >>> chosen_tier(plan, Fraction("0.2"))
     Traceback (most recent call last):
         ...
     unpoison.errors.BudgetExceeded: max_epsilon leaves epsilon 0.2, and the report needs 0.3
     """
     budgets = [exact(tier.epsilon) for tier in plan.all_tiers]
-    affordable = [budget for budget in budgets if budget <= remaining]
+    affordable = [budget for budget in budgets if budget <= most]
     if not affordable:
-        raise BudgetExceeded(limit, min(budgets), remaining)
+        raise BudgetExceeded("max_epsilon", min(budgets), most)
     return budgets.index(max(affordable))
 
 

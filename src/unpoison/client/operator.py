@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
+from urllib.parse import urlencode
 
 from unpoison.client.address import Address
-from unpoison.client.responses import Response, decode_response, printable_excerpt
+from unpoison.client.responses import (
+    Response,
+    decode_response,
+    printable_excerpt,
+    required_member,
+)
 from unpoison.errors import CollectorRefused, CollectorUnreachable, InvalidParameter
 
 TIMEOUT = 120.0
 """Seconds for an answer. Estimates of a large campaign and downloads of its reports take a while,
 and unlike a device an operator is waiting for them."""
+PAGE = 500
+"""Campaigns of a page: the most that a collector gives."""
 SUCCESS = range(200, 300)
 """The HTTP statuses that are no errors and no redirections."""
 
@@ -39,6 +47,20 @@ class Operator:
     def get(self, path: str) -> dict[str, Any]:
         """The JSON object at a path."""
         return self._json_object("GET", path)
+
+    def campaigns(
+        self, search: str | None = None, state: str | None = None
+    ) -> list[dict[str, Any]]:
+        """All campaigns, newest first, page after page; those with a text in their names."""
+        query = {"limit": PAGE, "search": search, "state": state, "after": None}
+        listed: list[dict[str, Any]] = []
+        while True:
+            given = {name: value for name, value in query.items() if value is not None}
+            page = self.get(f"/v1/campaigns?{urlencode(given)}")
+            listed += required_member(page, "campaigns", list)
+            query["after"] = page.get("next")
+            if query["after"] is None:
+                return listed
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a JSON object; returns the one that the collector answers."""

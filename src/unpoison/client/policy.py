@@ -6,14 +6,18 @@ import math
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
 
 from unpoison.errors import InvalidParameter
+from unpoison.mechanisms.exact import exact
 from unpoison.plan.form import category_names, number
 from unpoison.plan.lattice import step_count
 
 MIN_CATEGORIES = 2
 """One category has nothing to report; no plan has fewer than two."""
+MAX_QUESTION = 200
+"""The most characters of a question's name: one that people read, not a document."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,30 @@ class Policy:
     campaigns at the default ε."""
     step: float | None = None
     """The distance between the values that may be asked for; None for any number of the range."""
+    collector_epsilon: float | None = None
+    """The most that all campaigns of one collector may spend together; None for half of
+    `lifetime_epsilon`, or `max_epsilon` if that is more: one collector must not use up what all of
+    them share, and one campaign must be possible."""
+    question: str | None = None
+    """The application's name for what is asked, such as "year of birth"; it stays on the device."""
+    reuse: bool = False
+    """Whether a collector that asks this question again gets the cells that it has had before, at
+    no cost, where its ticket asks for the same draw. They are cells of the value at that time: for
+    values that do not change."""
 
     def __post_init__(self) -> None:
-        for name in ("max_epsilon", "lifetime_epsilon"):
+        budgets = ["max_epsilon", "lifetime_epsilon"]
+        if self.collector_epsilon is not None:
+            budgets.append("collector_epsilon")
+        for name in budgets:
             self._set_number(name)
             if getattr(self, name) <= 0:
                 raise InvalidParameter(name, "must be positive", getattr(self, name))
+        if self.question is not None and not 1 <= len(self.question) <= MAX_QUESTION:
+            rule = f"must be a name of 1 to {MAX_QUESTION} characters"
+            raise InvalidParameter("question", rule, f"{len(self.question)} characters")
+        if self.reuse and self.question is None:
+            raise InvalidParameter("reuse", "needs a question, whose report is sent again", "none")
         if self.categories is None:
             self._check_range()
         else:
@@ -85,6 +107,20 @@ class Policy:
         if self.low is None or self.high is None:
             return 0.0, float(len(self.categories or ()) - 1)
         return self.low, self.high
+
+    @property
+    def collector_limit(self) -> Fraction:
+        """The most that all campaigns of one collector may spend, exactly.
+
+        >>> Policy(low=0, high=1).collector_limit
+        Fraction(4, 1)
+        >>> Policy(low=0, high=1, max_epsilon=1.0, lifetime_epsilon=1.0).collector_limit
+        Fraction(1, 1)
+        """
+        if self.collector_epsilon is not None:
+            return exact(self.collector_epsilon)
+        lifetime = exact(self.lifetime_epsilon)
+        return max(lifetime / 2, min(exact(self.max_epsilon), lifetime))
 
     def _check_range(self) -> None:
         if self.low is None or self.high is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from unpoison.errors import UnpoisonError
 
@@ -77,6 +77,14 @@ class Fault(UnpoisonError):
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         login = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
         return {**wait, **login}
+
+    def without_trace(self) -> Self:
+        """The fault without its traceback, for results that are kept by the thousand.
+
+        A traceback keeps the frames that it goes through, with all that their variables hold.
+        """
+        self.__context__ = None
+        return self.with_traceback(None)
 
     def body(self) -> dict[str, Any]:
         """The JSON body that all errors share."""

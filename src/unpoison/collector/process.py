@@ -40,7 +40,7 @@ def collector_process(folder: Path, *options: str) -> Iterator[CollectorProcess]
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, collector_process(Path(folder)) as server:
     ...     server.operator.get("/v1/campaigns")
-    {'campaigns': []}
+    {'campaigns': [], 'next': None}
     """
     token = secrets.token_hex(32)
     process = subprocess.Popen(

@@ -16,6 +16,7 @@ from sqlalchemy import URL
 from unpoison.collector.clock import Clock
 from unpoison.collector.http.application import application_of
 from unpoison.collector.http.connection import limited_protocol
+from unpoison.collector.http.connection_slots import ConnectionSlots, reserve_for
 from unpoison.collector.logs import set_up_logs
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.key_ring import KeyRing, accept_keys, check_keys, claimed_keys
@@ -31,14 +32,15 @@ from unpoison.collector.storage.migration import (
 )
 from unpoison.collector.storage.operator_tokens import add_operator, stored_operators
 from unpoison.errors import InvalidParameter
+from unpoison.system.open_files import allow_open_files
 from unpoison.system.paths import check_output
 from unpoison.system.process_lock import LockHeld, process_lock
 
 SHUTDOWN_SECONDS = 10
 """Seconds for requests under way to finish after a signal to stop; a commit takes milliseconds."""
-CONNECTION_HEADROOM = 2
-"""uvicorn drops connections beyond the setting times this. The guard refuses requests beyond the
-setting itself, with an error that clients understand, so uvicorn's limit must be the larger one."""
+OTHER_FILES = 64
+"""Open files besides connections: the database with its logs, pipes to the worker process, files
+that are being sent."""
 BACKLOG = 2048
 """Connections that the system accepts before the server does: bursts of devices wait here."""
 EXIT_DATABASE_HANGS = 1
@@ -217,23 +219,37 @@ def listening_socket(settings: Settings) -> socket.socket:
     return listener
 
 
+def connection_slots(settings: Settings) -> ConnectionSlots:
+    """As many connections as settings ask for and the system's limit on open files allows.
+
+    >>> connection_slots(Settings.load(connections=50)).most
+    50
+    """
+    reserve = reserve_for(settings.connections)
+    others = reserve + OTHER_FILES
+    allowed = allow_open_files(settings.connections + others)
+    most = max(1, min(settings.connections, allowed - others))
+    if most < settings.connections:
+        log.warning("the limit on open files allows fewer connections than the settings")
+    return ConnectionSlots(most, reserve)
+
+
 def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
     """The configuration of uvicorn.
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> with temporary_database() as database:
     ...     settings = Settings.load(connections=50)
-    ...     web_config(settings, Collector(settings, database, ["a key"])).limit_concurrency
-    100
+    ...     web_config(settings, Collector(settings, database, ["a key"])).http.__name__
+    'LimitedConnection'
     """
     return uvicorn.Config(
         application_of(collector),
-        http=limited_protocol(settings.request_seconds),
+        http=limited_protocol(settings.request_seconds, connection_slots(settings)),
         log_config=None,
         # It would log clients' addresses.
         access_log=False,
         server_header=False,
-        limit_concurrency=CONNECTION_HEADROOM * settings.connections,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         # By default uvicorn believes X-Forwarded-For from this machine: any local process could
         # then choose the address that rate limits count.

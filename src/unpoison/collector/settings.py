@@ -106,10 +106,13 @@ class Settings(BaseSettings):
         10.0,
         gt=0,
         le=3600,
-        description="Seconds in which a request's head, and then its body, must come.",
+        description="Seconds in which a request's head, and then its body, must come, and its "
+        "answer be read.",
     )
-    # Many systems allow a process 1,024 open files; the database and logs need some too.
-    connections: int = Field(1000, ge=1, description="Most connections at once.")
+    # A thousand devices that report in the same seconds; a server answers as many a second.
+    connections: int = Field(
+        1000, ge=1, description="Most connections at once, beside a reserve for health checks."
+    )
     log_level: str = Field("info", description="debug, info, warning or error.")
 
     @field_validator("log_level")

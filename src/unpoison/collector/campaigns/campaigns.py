@@ -1,4 +1,4 @@
-"""Campaigns in the database: add, find, list, open, close, extend and delete them."""
+"""Campaigns in the database: add, find, open, close, extend and delete them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from unpoison.collector.campaigns.campaign import CLOSED, DRAFT, OPEN, Campaign
-from unpoison.collector.campaigns.group_counters import (
-    DeviceCount,
-    add_group_counters,
-    all_group_counters,
-    count_users,
-)
+from unpoison.collector.campaigns.group_counters import add_group_counters
 from unpoison.collector.campaigns.locks import lock_campaign, lock_campaigns
 from unpoison.collector.credentials import is_campaign_id
 from unpoison.collector.faults import Fault
@@ -50,16 +45,6 @@ class Campaigns:
         if stored is None:
             raise no_such_campaign()
         return stored
-
-    @staticmethod
-    def all(connection: Connection) -> list[tuple[Campaign, DeviceCount]]:
-        """All campaigns, newest first, each with how many users enrolled and reported."""
-        counters = all_group_counters(connection)
-        newest_first = select(campaigns).order_by(campaigns.c.created_at.desc(), campaigns.c.id)
-        stored = [_campaign(row) for row in connection.execute(newest_first)]
-        return [
-            (campaign, count_users(campaign.plan, counters[campaign.id])) for campaign in stored
-        ]
 
     @staticmethod
     def open(connection: Connection, campaign: str, now: int) -> Campaign:

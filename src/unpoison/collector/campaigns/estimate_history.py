@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select
 
 from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.listing import count_users_of
 from unpoison.collector.campaigns.locks import lock_campaign
 from unpoison.collector.clock import iso
-from unpoison.collector.storage.schema import estimates
+from unpoison.collector.storage.schema import campaigns, estimates, group_counters
 from unpoison.estimate import Estimate
 from unpoison.estimate.answer_text import AnswerText
 
@@ -128,9 +129,20 @@ def due_for_estimate(connection: Connection) -> list[str]:
     """
     most = select(estimates.c.campaign, func.max(estimates.c.users)).group_by(estimates.c.campaign)
     estimated = {row[0]: row[1] for row in connection.execute(most)}
+    # Devices of the baseline are in two groups: the sum is users, or more. So it selects the
+    # campaigns whose users are worth counting, of thousands that may have no new reports.
+    devices = func.sum(group_counters.c.submissions)
+    sums = select(group_counters.c.campaign, devices.label("devices"))
+    by_campaign = sums.group_by(group_counters.c.campaign).subquery()
+    columns = (campaigns.c.id, campaigns.c.min_users, campaigns.c.plan, by_campaign.c.devices)
+    joined = select(*columns).join(by_campaign, by_campaign.c.campaign == campaigns.c.id)
+    newest_first = joined.order_by(campaigns.c.created_at.desc(), campaigns.c.id)
+    enough = connection.execute(newest_first.where(by_campaign.c.devices >= campaigns.c.min_users))
+    candidates = [row for row in enough if row.devices > estimated.get(row.id, 0)]
+    users = count_users_of(connection, {row.id: row.plan for row in candidates})
     return [
-        campaign.id
-        for campaign, users in Campaigns.all(connection)
-        if users.submissions >= campaign.min_users
-        and users.submissions > estimated.get(campaign.id, 0)
+        row.id
+        for row in candidates
+        if users[row.id].submissions >= row.min_users
+        and users[row.id].submissions > estimated.get(row.id, 0)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -73,20 +73,6 @@ def group_counters_of(
         row.group_number: DeviceCount(row.enrolled, row.submissions)
         for row in connection.execute(ordered.with_for_update() if lock else ordered)
     }
-
-
-def all_group_counters(connection: Connection) -> dict[str, dict[int, DeviceCount]]:
-    """The counters of every campaign, by group.
-
-    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
-    >>> with temporary_campaign() as (connection, campaign):
-    ...     all_group_counters(connection)[campaign.id][1].enrolled
-    0
-    """
-    counters: dict[str, dict[int, DeviceCount]] = defaultdict(dict)
-    for row in connection.execute(select(group_counters)):
-        counters[row.campaign][row.group_number] = DeviceCount(row.enrolled, row.submissions)
-    return counters
 
 
 def count_users(plan: Plan, counters: Mapping[int, DeviceCount]) -> DeviceCount:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.clock import DAY
@@ -35,3 +35,16 @@ def issue_invites(
     ]
     connection.execute(insert(invites), rows)
     return codes
+
+
+def is_invite(connection: Connection, campaign: str, code: str) -> bool:
+    """Whether a code is an invite to a campaign, used or not.
+
+    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
+    >>> with temporary_campaign() as (connection, campaign):
+    ...     (code,) = issue_invites(connection, campaign.id, 1, None, now=0)
+    ...     is_invite(connection, campaign.id, code), is_invite(connection, campaign.id, "guess")
+    (True, False)
+    """
+    matches = (invites.c.invite_hash == hashed(code)) & (invites.c.campaign == campaign)
+    return connection.execute(select(invites.c.campaign).where(matches)).first() is not None

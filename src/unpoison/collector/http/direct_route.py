@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, get_type_hints
 
@@ -38,9 +39,13 @@ class DirectRoute(APIRoute):
         function, model = self.endpoint, _body_model(self.endpoint)
 
         async def handle(request: Request) -> Response:
-            arguments = [] if model is None else [await _read_body(request, model)]
-            response: Response = await function(request, *arguments, **request.path_params)
-            return response
+            body = b"" if model is None else await request.body()
+            large = len(body) > PARSED_INLINE_BYTES
+            # Held until the body has been served: parsed, it takes several times its size.
+            async with request.app.state.collector.large_bodies if large else nullcontext():
+                arguments = [] if model is None else [await _parsed(model, body, large)]
+                response: Response = await function(request, *arguments, **request.path_params)
+                return response
 
         return handle
 
@@ -52,13 +57,9 @@ def _body_model(function: Callable[..., Any]) -> type[Body] | None:
     return model if isinstance(model, type) and issubclass(model, Body) else None
 
 
-async def _read_body(request: Request, model: type[Body]) -> Body:
-    body = await request.body()
-    if len(body) <= PARSED_INLINE_BYTES:
-        return _parse(model, body)
-    # In a thread, so that other requests are served meanwhile.
-    async with request.app.state.collector.large_body_parsing:
-        return await asyncio.to_thread(_parse, model, body)
+async def _parsed(model: type[Body], body: bytes, large: bool) -> Body:
+    # A large one in a thread, so that other requests are served meanwhile.
+    return await asyncio.to_thread(_parse, model, body) if large else _parse(model, body)
 
 
 def _parse(model: type[Body], body: bytes) -> Body:

@@ -12,8 +12,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from unpoison.collector.faults import Fault
+from unpoison.collector.http.body_memory import BodyMemory
+from unpoison.collector.http.connection_slots import HEALTH_PATHS, RESERVED
 from unpoison.collector.http.errors import closing_response
-from unpoison.collector.http.request_body import BodyMemory, Message, Receive, RequestBody
+from unpoison.collector.http.forwarding import ForwardingWarning
+from unpoison.collector.http.request_body import Message, Receive, RequestBody
 from unpoison.collector.http.security_headers import default_headers
 from unpoison.collector.service.collector import Collector
 
@@ -43,6 +46,7 @@ class Guard:
         self.collector = collector
         self.settings = collector.settings
         self.body_memory = BodyMemory()
+        self.forwarding_warning = ForwardingWarning()
         self.requests = 0
         """Requests that are being served."""
 
@@ -51,13 +55,13 @@ class Guard:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
+        self.forwarding_warning.check(scope)
         response = _Response(send, self._default_headers(scope))
         started = time.perf_counter()
         body = RequestBody(self.body_memory)
         self.requests += 1
         try:
-            if self.requests > self.settings.connections:
-                raise Fault("unavailable", "Too many requests at once: try again later.")
+            self._check_load(scope)
             await body.read(scope, receive, self.settings.request_seconds)
             await self.application(scope, body.replayed(receive), response)
         except Fault as fault:
@@ -75,6 +79,12 @@ class Guard:
             self.requests -= 1
             body.release()
             self._record(scope, response, time.perf_counter() - started)
+
+    def _check_load(self, scope: Any) -> None:
+        """Refuse a request that is too many; health checks are always answered."""
+        too_many = scope.get(RESERVED) or self.requests > self.settings.connections
+        if too_many and scope["path"] not in HEALTH_PATHS:
+            raise Fault("unavailable", "Too many requests at once: try again later.")
 
     def _default_headers(self, scope: Any) -> dict[bytes, bytes]:
         origins = self.settings.allowed_origins

@@ -256,3 +256,33 @@ class Invites(BaseModel):
     """
 
     invites: list[str]
+
+
+class ListedCampaign(BaseModel):
+    """A campaign of a list, with how many users enrolled and reported.
+
+    >>> "plan" in ListedCampaign.model_fields
+    False
+    """
+
+    id: str
+    name: str
+    state: Literal["draft", "open", "closed"]
+    access: Literal["invite", "open", "token"]
+    fingerprint: str
+    closes_at: str | None
+    created_at: str
+    min_users: int
+    enrolled: int
+    submissions: int
+    last_estimate: dict[str, Any] | None = None
+
+
+class CampaignList(BaseModel):
+    """A page of campaigns, and the cursor of the next page, if there is one.
+
+    >>> CampaignList(campaigns=[]).next
+    """
+
+    campaigns: list[ListedCampaign]
+    next: str | None = None

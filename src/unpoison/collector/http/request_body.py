@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from unpoison.collector.faults import Fault
+from unpoison.collector.http.body_memory import BodyMemory
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -25,17 +26,6 @@ ALWAYS_ADMITTED_BYTES = 2**14
 MIN_BYTES_PER_SECOND = 2**16
 """The rate that a long body must keep up after its first seconds."""
 BODILESS = ("GET", "HEAD", "OPTIONS")
-
-
-class BodyMemory:
-    """Bytes of all request bodies that are held at this moment.
-
-    >>> BodyMemory().in_flight
-    0
-    """
-
-    def __init__(self) -> None:
-        self.in_flight = 0
 
 
 class RequestBody:
@@ -83,13 +73,13 @@ class RequestBody:
         full = self.memory.in_flight + len(chunk) > MOST_BYTES_IN_FLIGHT
         if self.size > ALWAYS_ADMITTED_BYTES and full:
             raise Fault("unavailable", "Too many large requests at once: try again later.")
-        self.memory.in_flight += len(chunk)
+        self.memory.take(len(chunk))
         self.held += len(chunk)
         self.chunks.append(chunk)
 
     def release(self) -> None:
         """Give the memory back."""
-        self.memory.in_flight -= self.held
+        self.memory.release(self.held)
 
     def replayed(self, receive: Receive) -> Receive:
         """A `receive` that returns the body in one message, and then what the client sends."""

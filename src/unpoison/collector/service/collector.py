@@ -43,6 +43,9 @@ from unpoison.summary import Summary
 CHECKED_INLINE = 64
 """Submissions of one request that are checked on the event loop. Checking more of them would hold
 up all other requests; a thread, which takes longer to start than a few checks, does it then."""
+LARGE_BODIES = 2
+"""Large bodies that are parsed, checked and stored at once: one is parsed while another is being
+committed, and parsed they take four times their size each."""
 Result = TypeVar("Result")
 
 
@@ -62,12 +65,12 @@ class Collector:
     """One server process without its network and its periodic jobs (`Housekeeper`).
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
-    >>> async def campaigns() -> list:
+    >>> async def is_operator(token: str) -> bool:
     ...     with temporary_database() as database:
     ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
-    ...             return await collector.read_cache.read(Campaigns.all)
-    >>> asyncio.run(campaigns())
-    []
+    ...             return await collector.is_operator(token)
+    >>> asyncio.run(is_operator("a guess"))
+    False
     """
 
     def __init__(
@@ -93,8 +96,8 @@ class Collector:
         self.open_enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
         self.wrong_invites = RateLimit(settings.guesses_per_minute, 60, self.clock)
         self.wrong_tokens = RateLimit(settings.guesses_per_minute, 60, self.clock)
-        self.large_body_parsing = asyncio.Lock()
-        """Large bodies are parsed one at a time: parsed, they take four times their size."""
+        self.large_bodies = asyncio.Semaphore(LARGE_BODIES)
+        """Held by a request with a large body from its parsing to its answer."""
         self.stored_estimates: dict[str, str] = {}
         """The last estimate that was stored for the page, by campaign."""
         self.stack = AsyncExitStack()
@@ -242,7 +245,7 @@ class Collector:
             ticket.check(campaign.id, received.device)
             return Submission.checked(campaign, ticket, received.device, received.values, now)
         except Fault as fault:
-            return fault
+            return fault.without_trace()
 
     async def summary(self, campaign: Campaign) -> Summary:
         """A campaign's counts as a Summary."""

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from unpoison.collector.campaigns.campaign import OPEN_TO_ALL
+from unpoison.collector.campaigns.campaign import OPEN_TO_ALL, Campaign
+from unpoison.collector.campaigns.invites import is_invite
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import address_of, collector_of
 from unpoison.collector.http.direct_route import DirectRoute
@@ -21,7 +22,7 @@ from unpoison.collector.http.models import (
     SubmissionBody,
     TicketAnswer,
 )
-from unpoison.collector.service.collector import ReceivedSubmission
+from unpoison.collector.service.collector import Collector, ReceivedSubmission
 
 router = APIRouter(prefix="/v1/campaigns/{campaign}", tags=["devices"], route_class=DirectRoute)
 ACCEPTED = {"status": "accepted"}
@@ -69,10 +70,13 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     collector = await collector_of(request)
     cached = await collector.campaign(campaign)
     address = address_of(request)
-    collector.wrong_invites.check(address)
     # An open campaign has no invites to count devices by; the address is all there is.
     if cached.access == OPEN_TO_ALL:
         collector.open_enrolments.take(address)
+    # A right invite is let through however many wrong ones came before: whoever shares an address
+    # with its device must not be able to lock it out. Looking it up needs no transaction.
+    elif collector.wrong_invites.wait(address) and not await _is_invite(collector, cached, body):
+        collector.wrong_invites.check(address)
     try:
         ticket = await collector.enrol(
             cached, body.device, body.tier, body.invite, body.token, body.ticket
@@ -82,6 +86,13 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
         if fault.code == "invalid-invite":
             collector.wrong_invites.count(address)
         raise
+
+
+async def _is_invite(collector: Collector, campaign: Campaign, body: EnrolBody) -> bool:
+    code = body.invite or ""
+    return await collector.read_cache.read(
+        lambda connection: is_invite(connection, campaign.id, code)
+    )
 
 
 @router.post("/reports", responses=responses(*SUBMISSION_FAULTS), response_model=Accepted)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
@@ -19,8 +19,13 @@ from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.device_plan import device_plan
 from unpoison.collector.campaigns.estimate_history import latest_estimates
 from unpoison.collector.campaigns.export import export
-from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.campaigns.invites import issue_invites
+from unpoison.collector.campaigns.listing import (
+    DEFAULT_LIMIT,
+    MOST_ENTRIES,
+    ListQuery,
+    list_campaigns,
+)
 from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import iso
 from unpoison.collector.credentials import hashed
@@ -36,6 +41,7 @@ from unpoison.collector.http.access import (
 from unpoison.collector.http.errors import responses
 from unpoison.collector.http.models import (
     CampaignBody,
+    CampaignList,
     ExtendBody,
     Invites,
     InvitesBody,
@@ -53,19 +59,30 @@ operator, reader = [Depends(need_operator)], [Depends(need_reader)]
 QueryText = Annotated[str | None, Query(max_length=200)]
 
 
-@router.get("", dependencies=reader, responses=responses(*COMMON_FAULTS))
-async def campaigns(collector: Service) -> dict[str, Any]:
-    """All campaigns, newest first."""
-    listed = await collector.read_cache.read(Campaigns.all)
-    ids = [campaign.id for campaign, _ in listed]
-    latest = await collector.read_cache.read(partial(latest_estimates, campaigns=ids))
-    entries = [_list_entry(campaign, users) for campaign, users in listed]
-    return {"campaigns": [{**entry, "last_estimate": latest.get(entry["id"])} for entry in entries]}
+@router.get(
+    "",
+    dependencies=reader,
+    responses=responses(*COMMON_FAULTS, "invalid-request"),
+    response_model=CampaignList,
+)
+async def campaigns(
+    collector: Service,
+    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES)] = DEFAULT_LIMIT,
+    after: QueryText = None,
+    search: QueryText = None,
+    state: Annotated[Literal["draft", "open", "closed"] | None, Query()] = None,
+) -> JSONResponse:
+    """A page of campaigns, newest first; `next` is the `after` of the following page."""
+    query = ListQuery(limit, after, search, state)
 
+    def read(connection: Connection) -> dict[str, Any]:
+        page = list_campaigns(connection, query)
+        latest = latest_estimates(connection, [entry["id"] for entry in page["campaigns"]])
+        for entry in page["campaigns"]:
+            entry["last_estimate"] = latest.get(entry["id"])
+        return page
 
-def _list_entry(campaign: Campaign, users: DeviceCount) -> dict[str, Any]:
-    shown = {key: value for key, value in campaign.full().items() if key != "plan"}
-    return {**shown, "enrolled": users.enrolled, "submissions": users.submissions}
+    return JSONResponse(await collector.read_cache.read(read))
 
 
 @router.post(

@@ -218,10 +218,15 @@ function newSecret() {
 
 function checkPolicy(policy) {
   const hold = (holds, message) => demand(holds, "invalid-policy", message);
-  const allowed = ["maxEpsilon", "lifetimeEpsilon", "low", "high", "step", "categories"];
+  const allowed = [
+    "maxEpsilon", "collectorEpsilon", "lifetimeEpsilon", "low", "high", "step", "categories",
+  ];
   hold(hasOnly(policy, ...allowed), `policy must be an object with keys of ${allowed.join(", ")}`);
   const { maxEpsilon = 1, lifetimeEpsilon = 8, low, high, step, categories } = policy;
-  const budgets = [maxEpsilon, lifetimeEpsilon];
+  // Half of what all collectors may take together, but enough for one campaign.
+  const half = Math.max(lifetimeEpsilon / 2, Math.min(maxEpsilon, lifetimeEpsilon));
+  const { collectorEpsilon = half } = policy;
+  const budgets = [maxEpsilon, collectorEpsilon, lifetimeEpsilon];
   hold(budgets.every((budget) => Number.isFinite(budget) && budget > 0), "budgets must be above 0");
   const range = [low, high].every(Number.isFinite) && categories === undefined;
   const names = Array.isArray(categories) && low === undefined && high === undefined;
@@ -231,7 +236,7 @@ function checkPolicy(policy) {
   hold(names || (high > low && high - low < Infinity), "low must be below high");
   const stepped = step === undefined || (range && stepCount(low, high, step) !== null);
   hold(stepped, "step must divide high - low into whole steps");
-  return { maxEpsilon, lifetimeEpsilon, low, high, step, categories };
+  return { maxEpsilon, collectorEpsilon, lifetimeEpsilon, low, high, step, categories };
 }
 
 /** A number outside the range, or between steps, passes: a refusal would tell something about it. */
@@ -352,22 +357,28 @@ function checkTicket(answer, { id, plan, fingerprint }, tier) {
 
 // Budgets: what a report would spend, against what the page allows.
 
-function limitExceeded(spending, elsewhere, { maxEpsilon, lifetimeEpsilon }) {
+function limitExceeded(spending, others, { maxEpsilon, collectorEpsilon, lifetimeEpsilon }) {
   if (!atMost(spending, decimal(maxEpsilon))) return "maxEpsilon";
-  return atMost(sum([elsewhere, spending]), decimal(lifetimeEpsilon)) ? null : "lifetimeEpsilon";
+  if (!atMost(sum([others.overall, spending]), decimal(lifetimeEpsilon))) return "lifetimeEpsilon";
+  const here = sum([others.here, spending]);
+  return atMost(here, decimal(collectorEpsilon)) ? null : "collectorEpsilon";
 }
 
-function checkBudget(spending, elsewhere, policy) {
-  const limit = limitExceeded(spending, elsewhere, policy);
+function checkBudget(spending, others, policy) {
+  const limit = limitExceeded(spending, others, policy);
   demand(limit === null, "budget-exceeded", `the report would spend more than ${limit}`);
 }
 
-/** The tier with the largest budget that the page allows. */
-function chooseTier(plan, elsewhere, policy) {
+/**
+ * The tier with the largest budget up to `maxEpsilon`. It follows from the plan and that setting
+ * alone: a smaller tier for want of another budget would tell what was spent elsewhere.
+ */
+function chooseTier(plan, others, policy) {
   const budgets = tiersOf(plan).map(({ epsilon }) => epsilon);
-  checkBudget(decimal(Math.min(...budgets)), elsewhere, policy);
-  const isAllowed = (budget) => limitExceeded(decimal(budget), elsewhere, policy) === null;
-  return budgets.indexOf(Math.max(...budgets.filter(isAllowed)));
+  const within = budgets.filter((budget) => atMost(decimal(budget), decimal(policy.maxEpsilon)));
+  const budget = within.length ? Math.max(...within) : Math.min(...budgets);
+  checkBudget(decimal(budget), others, policy);
+  return budgets.indexOf(budget);
 }
 
 // The ledger: what was drawn and spent in each campaign.
@@ -417,7 +428,7 @@ const ownStorage = {
   },
 };
 
-const spentOverall = (campaigns) =>
+const spentOn = (campaigns) =>
   sum(Object.values(campaigns).map(({ epsilon = 0 }) => decimal(epsilon)));
 
 /** Campaigns of a ledger; one that cannot be read is an error, since it may hide what was spent. */
@@ -430,17 +441,19 @@ function readLedger(text) {
 
 /**
  * A function that replaces a campaign's entry by `next(entry)`, in one transaction. It resolves to
- * the new entry, and to what all other campaigns have spent.
+ * the new entry, and to what other campaigns have spent, `overall` and `here` at its collector.
  */
 function ledgerOf(storage, key) {
+  const collector = key.slice(0, key.lastIndexOf("/") + 1);
   return async (next = (entry) => entry) => {
     let outcome;
     const update = (text) => {
-      const { [key]: before = {}, ...others } = readLedger(text);
-      const elsewhere = spentOverall(others);
-      const entry = next(before, elsewhere);
-      outcome = { entry, elsewhere };
-      const campaigns = { ...others, [key]: entry };
+      const { [key]: before = {}, ...rest } = readLedger(text);
+      const same = Object.entries(rest).filter(([address]) => address.startsWith(collector));
+      const others = { overall: spentOn(rest), here: spentOn(Object.fromEntries(same)) };
+      const entry = next(before, others);
+      outcome = { entry, others };
+      const campaigns = { ...rest, [key]: entry };
       return entry === before ? null : JSON.stringify({ version: LEDGER_VERSION, campaigns });
     };
     try {
@@ -544,14 +557,14 @@ function drawCells(plan, groups, value) {
  * at the second try would tell the collector what was spent elsewhere.
  */
 function prepare(ledger, { plan, fingerprint }, policy) {
-  return ledger((entry, elsewhere) => {
+  return ledger((entry, others) => {
     if (entry.accepted) return entry;
     if (!entry.device) {
-      return { device: newSecret(), fingerprint, tier: chooseTier(plan, elsewhere, policy) };
+      return { device: newSecret(), fingerprint, tier: chooseTier(plan, others, policy) };
     }
     const same = entry.fingerprint === fingerprint && entry.tier < tiersOf(plan).length;
     holdPlan(same, "the plan has changed since this device enrolled");
-    checkBudget(decimal(tiersOf(plan)[entry.tier].epsilon), elsewhere, policy);
+    checkBudget(decimal(tiersOf(plan)[entry.tier].epsilon), others, policy);
     return entry;
   });
 }
@@ -608,12 +621,12 @@ async function enrol(ask, ledger, request, previous = {}) {
  * the same value would spend the budget a second time.
  */
 function draw(ledger, { plan, device, ticket, groups }, value, policy) {
-  return ledger((entry, elsewhere) => {
+  return ledger((entry, others) => {
     if (entry.epsilon) return entry;
     demand(entry.device === device, "storage", "the ledger has lost this device; try again");
     const planGroups = groupsOf(plan);
     const spending = sum(groups.map(({ group }) => spentBy(planGroups[group])));
-    checkBudget(spending, elsewhere, policy);
+    checkBudget(spending, others, policy);
     const values = drawCells(plan, groups, value);
     return { ...entry, ticket, groups, values, epsilon: decimalText(spending) };
   });
@@ -661,13 +674,13 @@ export async function report({
   const request = { collector, campaign, invite, issuer, policy, exchange };
   const spentEpsilon = (await ledger()).entry.epsilon;
   if (!spentEpsilon) await draw(ledger, await enrol(ask, ledger, request), value, policy);
-  const { entry, elsewhere } = await ledger();
+  const { entry, others } = await ledger();
   const { groups, epsilon, accepted: already = false } = entry;
   if (!already) {
-    checkBudget(decimal(epsilon), elsewhere, policy);
+    checkBudget(decimal(epsilon), others, policy);
     await send(ask, ledger, entry, request);
   }
   const reports = groups.reduce((count, group) => count + group.reports, 0);
-  const spent = decimalText(sum([elsewhere, decimal(epsilon)]));
+  const spent = decimalText(sum([others.overall, decimal(epsilon)]));
   return { campaign, groups: groups.map(({ group }) => group), reports, epsilon, spent, already };
 }
