@@ -25,6 +25,7 @@ from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.collector.faults import CAUSES
 from unpoison.collector.http.routes import devices, health, operators
+from unpoison.collector.service.campaign_metrics import CampaignMetrics
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.schema import metadata
@@ -197,7 +198,7 @@ def test_every_route_of_the_collector_is_documented() -> None:
 
 
 def test_every_metric_of_the_collector_is_documented() -> None:
-    for family in Metrics().registry.collect():
+    for family in [*Metrics().registry.collect(), *CampaignMetrics([], now=0).collect()]:
         assert f"`{family.name}" in COLLECTOR
 
 

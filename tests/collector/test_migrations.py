@@ -48,7 +48,7 @@ TABLES = {
     "operators": "operators",
 }
 """The tables of the first version, and what they are called now."""
-STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", None]]
+STEPS: list[list[str | None]] = [[None], [FIRST, None], [FIRST, "0002", "0003", "0008", None]]
 
 
 def filled(database: Database) -> Campaign:

@@ -40,6 +40,13 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen at.")
     # The usual port of a web application behind a proxy.
     port: int = Field(8000, ge=0, le=65535, description="Port to listen at; 0 takes a free one.")
+    metrics_host: str = Field(
+        "127.0.0.1", description="Address at which metrics_port listens, without a token."
+    )
+    # Every port that a system has; 0 would leave nobody knowing which one it is.
+    metrics_port: int | None = Field(
+        None, ge=1, le=65535, description="Port of its own for the metrics, of campaigns too."
+    )
     database: SecretStr = Field(
         SecretStr("unpoison.db"),
         description="SQLite file, or a URL such as postgresql://host/name.",

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+from unpoison._version import __version__
 
 SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Histogram bounds for durations: a commit takes milliseconds, an estimate up to seconds."""
@@ -59,6 +68,15 @@ class Metrics:
             buckets=SECONDS_BUCKETS,
             registry=registry,
         )
+
+        build = Gauge(
+            "unpoison_build_info",
+            "Always 1: the version that runs.",
+            ["version"],
+            registry=registry,
+        )
+        build.labels(__version__).set(1)
+        ProcessCollector(registry=registry)
 
     def watch_queue(self, waiting: Callable[[], int]) -> None:
         """Read the queue's length whenever metrics are read."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -143,6 +144,9 @@ estimates = Table(
     Column("high", Float),
     Column("byzantine_fraction", Float, nullable=False),
     Column("verdict", Text, nullable=False),
+    # Null for methods that tell neither, and in rows of earlier versions.
+    Column("nobody_attacks_p_value", Float),
+    Column("doubt", Boolean),
     Index("estimates_of_campaign", "campaign"),
 )
 
