@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,10 @@ class CampaignFigures:
     estimated_at: int | None = None
 
 
-def campaign_figures(connection: Connection) -> list[CampaignFigures]:
-    """The figures of the newest campaigns that have been opened.
+def campaign_figures(
+    connection: Connection, only: Sequence[str] | None = None
+) -> list[CampaignFigures]:
+    """The figures of campaigns that have been opened: of `only` these, or of the newest ones.
 
     >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
     >>> with temporary_campaign() as (connection, campaign):
@@ -45,7 +48,12 @@ def campaign_figures(connection: Connection) -> list[CampaignFigures]:
     """
     opened = select(campaigns).where(campaigns.c.state != DRAFT)
     newest_first = opened.order_by(campaigns.c.created_at.desc(), campaigns.c.id)
-    rows = connection.execute(newest_first.limit(MOST_CAMPAIGNS)).all()
+    wanted = (
+        newest_first.limit(MOST_CAMPAIGNS)
+        if only is None
+        else opened.where(campaigns.c.id.in_(only))
+    )
+    rows = connection.execute(wanted).all()
     ids = [row.id for row in rows]
     counters, last = _counters(connection, ids), _last_estimates(connection, ids)
     return [_figures(row, counters[row.id], last.get(row.id)) for row in rows]

@@ -13,7 +13,7 @@ from unpoison._version import __version__
 from unpoison.collector.http.errors import add_handlers
 from unpoison.collector.http.guard import Guard
 from unpoison.collector.http.metrics_server import metrics_server
-from unpoison.collector.http.routes import audit, devices, health, operators
+from unpoison.collector.http.routes import alarms, audit, devices, health, operators
 from unpoison.collector.http.routes.pages import add_pages
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.housekeeping import Housekeeper
@@ -51,7 +51,7 @@ def application_of(collector: Collector, metrics_listener: socket.socket | None 
     )
     inner.state.collector = collector
     add_handlers(inner)
-    for routes in (devices, operators, audit, health):
+    for routes in (devices, operators, alarms, audit, health):
         inner.include_router(routes.router)
     add_pages(inner)
     if collector.settings.allowed_origins:

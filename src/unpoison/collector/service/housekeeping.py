@@ -1,4 +1,4 @@
-"""Periodic jobs of a server: closing, compacting, estimating for the page, and forgetting."""
+"""Periodic jobs of a server: closing, compacting, estimating, judging alarms, and forgetting."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.clock import DAY
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.webhook import Webhook
 from unpoison.collector.storage.database import log_reason
 
 TIDY_SECONDS = 1.0
 """Seconds between rounds of cheap jobs; rejections on the page are at most this old."""
 FORGET_SECONDS = 60.0
 """Seconds between looks for old submissions, whose age is counted in days."""
+ALARM_SECONDS = 5.0
+"""Seconds between looks for silence, which is counted in minutes."""
 log = logging.getLogger("unpoison.collector")
 Job = Callable[[], Awaitable[None]]
 
@@ -47,6 +50,8 @@ class Housekeeper:
         self._start(self.compact_tallies, TIDY_SECONDS)
         self._start(self.estimate_for_page, self.collector.settings.estimate_every)
         self._start(self.forget_old_submissions, FORGET_SECONDS)
+        self._start(self.collector.alarms.judge, ALARM_SECONDS)
+        self._start_webhook()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -54,6 +59,19 @@ class Housekeeper:
 
     def _start(self, job: Job, seconds: float) -> None:
         self.stack.push_async_callback(_cancel, asyncio.create_task(_repeat(job, seconds)))
+
+    def _start_webhook(self) -> None:
+        """Send messages about alarms, if there is a receiver; in a task of its own."""
+        settings = self.collector.settings
+        if settings.webhook_url is not None and settings.webhook_secret is not None:
+            webhook = Webhook(
+                settings.webhook_url.get_secret_value(),
+                settings.webhook_secret.get_secret_value(),
+                self.collector.writer,
+                self.collector.read_cache,
+                self.collector.clock,
+            )
+            self._start(webhook.deliver, TIDY_SECONDS)
 
     async def write_rejections(self) -> None:
         """Write the refusals that were counted in memory."""

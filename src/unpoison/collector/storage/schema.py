@@ -150,6 +150,29 @@ estimates = Table(
     Index("estimates_of_campaign", "campaign"),
 )
 
+alarms = Table(
+    "alarms",
+    metadata,
+    _campaign(),
+    Column("rule", String(32), primary_key=True),
+    Column("threshold", Float, nullable=False),
+    # When it started; null while it is not active.
+    Column("since", BigInteger),
+    # From when silence is counted; null while the campaign is not open.
+    Column("counted_from", BigInteger),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _row_number(),
+    Column("message", String(32), nullable=False),
+    # No foreign key: what has been announced is sent even if the campaign is deleted meanwhile.
+    Column("body", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger, nullable=False),
+)
+
 audit = Table(
     "audit",
     metadata,
