@@ -19,6 +19,8 @@ import yaml
 from support.programs import needed_program
 from support.running_collectors import in_process_collector
 from support.waiting import HANG_SECONDS, eventually
+from unpoison.collector.campaigns.figures import CampaignFigures
+from unpoison.collector.service.campaign_metrics import CampaignMetrics
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import PREFIX, Settings
 
@@ -210,7 +212,9 @@ def exposed_names() -> set[str]:
     metrics = Metrics()
     metrics.rejected.labels("unavailable").inc()
     metrics.requests.labels("/healthz", "200").observe(0.1)
-    return set(re.findall(r"^(unpoison_\w+)", metrics.text().decode(), re.MULTILINE))
+    figures = CampaignFigures("k3v9x2m4q7w1", "Rides", "open", 9, 1.0, 0.1, 0.2, True, 0)
+    text = metrics.text() + CampaignMetrics([figures], now=9).text()
+    return set(re.findall(r"^(unpoison_\w+)", text.decode(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("expression", expressions())

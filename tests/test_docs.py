@@ -24,7 +24,8 @@ from unpoison.attacks import Attack, attacks, parse_attack
 from unpoison.bench import benchmarks
 from unpoison.cli.app import app
 from unpoison.collector.faults import CAUSES
-from unpoison.collector.http.routes import devices, health, operators
+from unpoison.collector.http.routes import alarms, devices, health, operators
+from unpoison.collector.service.campaign_metrics import CampaignMetrics
 from unpoison.collector.service.metrics import Metrics
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.schema import metadata
@@ -188,7 +189,7 @@ def test_every_table_of_the_collector_is_documented(table: str) -> None:
 
 def test_every_route_of_the_collector_is_documented() -> None:
     api = FastAPI()
-    for part in (devices, health, operators):
+    for part in (alarms, devices, health, operators):
         api.include_router(part.router)
     for path, methods in api.openapi()["paths"].items():
         for method in methods:
@@ -197,7 +198,7 @@ def test_every_route_of_the_collector_is_documented() -> None:
 
 
 def test_every_metric_of_the_collector_is_documented() -> None:
-    for family in Metrics().registry.collect():
+    for family in [*Metrics().registry.collect(), *CampaignMetrics([], now=0).collect()]:
         assert f"`{family.name}" in COLLECTOR
 
 

@@ -58,6 +58,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "/v1/campaigns/{campaign}/extend": {"closes_at": None},
     "/v1/campaigns/{campaign}/invites": {"count": 1},
+    "/v1/campaigns/{campaign}/alarms": {"doubt": True},
 }
 Route = tuple[str, str]
 Pair = tuple[Any, Any]
@@ -79,7 +80,7 @@ def ask(
 ) -> Reply:
     method, path = route
     named = path.replace("{campaign}", name or campaign.id) + query
-    body = BODIES.get(path) if method == "post" else None
+    body = BODIES.get(path) if method in ("post", "put") else None
     return campaign.server.request(method.upper(), named, body, **rest)
 
 

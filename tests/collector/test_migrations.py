@@ -62,7 +62,7 @@ TABLES = {
 STEPS: list[list[str | None]] = [
     [None],
     [FIRST, None],
-    [FIRST, "0002", "0003", None],
+    [FIRST, "0002", "0003", "0008", None],
     ["0003", None],
 ]
 

@@ -34,6 +34,7 @@ CHANGES = [
     ("POST", "/{id}/close", None),
     ("POST", "/{id}/extend", {"closes_at": None}),
     ("POST", "/{id}/invites", {"count": 1}),
+    ("PUT", "/{id}/alarms", {"doubt": True}),
     ("GET", "/{id}/export", None),
     ("DELETE", "/{id}", None),
 ]

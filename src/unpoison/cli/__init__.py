@@ -17,6 +17,7 @@ from typer.main import get_command
 from unpoison.cli.app import app
 from unpoison.cli.bench import bench
 from unpoison.cli.campaign import campaign
+from unpoison.cli.campaign_alarms import alarms
 from unpoison.cli.estimate import estimate
 from unpoison.cli.help_names import CommandWithNames
 from unpoison.cli.issuer import issuer
@@ -42,6 +43,7 @@ TERMINATED = 143
 # In the order in which `unpoison --help` lists them: along the path of a value, then the tools.
 for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, serve):
     app.command(cls=CommandWithNames)(command)
+campaign.command()(alarms)
 app.add_typer(campaign)
 app.add_typer(issuer)
 app.command(cls=CommandWithNames)(report)

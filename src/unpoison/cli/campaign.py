@@ -124,7 +124,7 @@ def show(operator: Operator, campaign_id: CampaignId, json: Json = False) -> Non
 
     Example: unpoison campaign show k3v9x2m4q7w1
     """
-    _print_campaign(operator.get(f"{_path(campaign_id)}/status"), json)
+    _print_campaign(operator.get(f"{campaign_path(campaign_id)}/status"), json)
 
 
 @campaign.command("open")
@@ -175,7 +175,7 @@ def invite(
 
     Example: unpoison campaign invite k3v9x2m4q7w1 -n 1000 > invites.txt
     """
-    body = operator.post(f"{_path(campaign_id)}/invites", {"count": count, "days": days})
+    body = operator.post(f"{campaign_path(campaign_id)}/invites", {"count": count, "days": days})
     typer.echo(encoder.dumps(body) if json else "\n".join(body["invites"]))
 
 
@@ -200,7 +200,7 @@ def estimate(
     from unpoison.estimate import Estimate
     from unpoison.plan import Plan
 
-    path = _path(campaign_id)
+    path = campaign_path(campaign_id)
     wanted = {"method": method, "statistic": statistic}
     query = urlencode({key: text for key, text in wanted.items() if text is not None})
     body = operator.get(f"{path}/estimate?{query}" if query else f"{path}/estimate")
@@ -247,7 +247,7 @@ def export(
 
     check_output(output, "--output", (".zip", ".summary"))
     kind = "export" if output.suffix.lower() == ".zip" else "summary"
-    data = operator.download(f"{_path(campaign_id)}/{kind}")
+    data = operator.download(f"{campaign_path(campaign_id)}/{kind}")
     with whole_file(output) as file:
         file.write(data)
     facts = {"output": str(output), "bytes": len(data)}
@@ -266,7 +266,7 @@ def delete(
     Example: unpoison campaign delete k3v9x2m4q7w1
     """
     # Checked before the question, which repeats the id on the terminal.
-    path = _path(campaign_id)
+    path = campaign_path(campaign_id)
     if not yes:
         typer.confirm(f"Delete {campaign_id} with all its counts?", abort=True)
     operator.delete(path)
@@ -299,11 +299,15 @@ def _change(
     body: dict[str, Any] | None = None,
 ) -> None:
     """Change a campaign, and print it as it is then."""
-    _print_campaign(operator.post(f"{_path(campaign_id)}/{change}", body), json)
+    _print_campaign(operator.post(f"{campaign_path(campaign_id)}/{change}", body), json)
 
 
-def _path(campaign_id: str) -> str:
-    """The path of a campaign, whose id cannot be read as anything else in it."""
+def campaign_path(campaign_id: str) -> str:
+    """The path of a campaign, whose id cannot be read as anything else in it.
+
+    >>> campaign_path("k3v9x2m4q7w1")
+    '/v1/campaigns/k3v9x2m4q7w1'
+    """
     from unpoison.client import check_campaign_id
 
     check_campaign_id(campaign_id)

@@ -66,6 +66,10 @@ class Operator:
         """Send a JSON object; returns the one that the collector answers."""
         return self._json_object("POST", path, body)
 
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Replace what is at a path by a JSON object; returns what the collector answers."""
+        return self._json_object("PUT", path, body)
+
     def delete(self, path: str) -> None:
         """Delete the resource at a path."""
         self._successful("DELETE", path)

@@ -206,15 +206,25 @@ def listening_socket(settings: Settings) -> socket.socket:
     ...     listener.getsockname()[0]
     '127.0.0.1'
     """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    return _listen(settings.host, settings.port, "--port")
+
+
+def _metrics_socket(settings: Settings) -> socket.socket | None:
+    """A socket for the metrics, if they are to have a port of their own."""
+    if settings.metrics_port is None:
+        return None
+    return _listen(settings.metrics_host, settings.metrics_port, "metrics_port")
+
+
+def _listen(host: str, port: int, name: str) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((settings.host, settings.port))
+        listener.bind((host, port))
     except OSError as fault:
         listener.close()
-        address = f"{settings.host}:{settings.port}"
-        raise InvalidParameter("--port", f"must be free ({fault.strerror})", address) from None
+        address = f"{host}:{port}"
+        raise InvalidParameter(name, f"must be free ({fault.strerror})", address) from None
     listener.listen(BACKLOG)
     return listener
 
@@ -244,7 +254,7 @@ def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
     'LimitedConnection'
     """
     return uvicorn.Config(
-        application_of(collector),
+        application_of(collector, _metrics_socket(settings)),
         http=limited_protocol(settings.request_seconds, connection_slots(settings)),
         log_config=None,
         # It would log clients' addresses.

@@ -8,9 +8,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from unpoison.client.address import Address
 from unpoison.collector.storage.database import database_url, sqlite_file
 from unpoison.collector.storage.writer import Batching
 from unpoison.errors import InvalidFile, InvalidParameter
@@ -20,8 +21,9 @@ PREFIX = "UNPOISON_COLLECTOR_"
 """How the names of environment variables begin; the setting's name follows in capitals."""
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
 """Scheme, host and port: browsers send nothing more in the header `Origin`."""
-SECRETS = ("database", "operator_token")
-"""Settings whose values no error may repeat; the database's URL may hold a password."""
+SECRETS = ("database", "operator_token", "webhook_url", "webhook_secret")
+"""Settings whose values no error may repeat; the database's URL may hold a password,
+and a webhook's path often is one."""
 LISTS = ("allowed_origins", "trusted_proxies")
 """Settings that are lists, with commas between in the environment."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -40,6 +42,13 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen at.")
     # The usual port of a web application behind a proxy.
     port: int = Field(8000, ge=0, le=65535, description="Port to listen at; 0 takes a free one.")
+    metrics_host: str = Field(
+        "127.0.0.1", description="Address at which metrics_port listens, without a token."
+    )
+    # Every port that a system has; 0 would leave nobody knowing which one it is.
+    metrics_port: int | None = Field(
+        None, ge=1, le=65535, description="Port of its own for the metrics, of campaigns too."
+    )
     database: SecretStr = Field(
         SecretStr("unpoison.db"),
         description="SQLite file, or a URL such as postgresql://host/name.",
@@ -50,6 +59,13 @@ class Settings(BaseSettings):
     # 20 characters of a random token hold about 120 bits, which nobody guesses.
     operator_token: SecretStr | None = Field(
         None, min_length=20, description="An operator's token to accept, beside the database's."
+    )
+    webhook_url: SecretStr | None = Field(
+        None, description="Where alarms are sent: https, or http on this machine."
+    )
+    # As for tokens: nobody guesses it.
+    webhook_secret: SecretStr | None = Field(
+        None, min_length=20, validate_default=True, description="The key that signs them."
     )
     public: bool = Field(False, description="Let everybody read estimates and watch the page.")
     # Long enough to copy a file to several machines. The least is six looks at the key file.
@@ -121,6 +137,24 @@ class Settings(BaseSettings):
         if level not in LOG_LEVELS:
             raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
         return level
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _private_webhook(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            try:
+                Address.parse_for_secrets(url.get_secret_value())
+            except InvalidParameter:
+                rule = "must be an address like https://example.org/alarms, without a query"
+                raise ValueError(rule) from None
+        return url
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _signed_webhook(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if secret is None and info.data.get("webhook_url") is not None:
+            raise ValueError("must be set where webhook_url is")
+        return secret
 
     @field_validator("allowed_origins")
     @classmethod

@@ -39,6 +39,8 @@ def past_estimates(connection: Connection, campaign: str) -> list[dict[str, Any]
             "mean": row.mean,
             "interval": None if row.low is None else [row.low, row.high],
             "byzantine_fraction": row.byzantine_fraction,
+            "nobody_attacks_p_value": row.nobody_attacks_p_value,
+            "doubt": row.doubt,
             "verdict": row.verdict,
             "finding": row.finding,
             "frequencies": None if row.frequencies is None else json.loads(row.frequencies),
@@ -79,6 +81,9 @@ def store_estimate(connection: Connection, campaign: str, text: str, now: int) -
         "low": low,
         "high": high,
         "byzantine_fraction": keys["byzantine"]["fraction"],
+        # Methods other than `joint` have neither.
+        "nobody_attacks_p_value": keys["fit"].get("nobody_attacks_p_value"),
+        "doubt": keys["fit"].get("doubt"),
         "verdict": keys["verdict"],
         "finding": keys["byzantine"]["finding"],
         "answer": words.answer,

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, select
 
-from unpoison.collector.campaigns.campaign import OPEN, parsed_plan
 from unpoison.collector.campaigns.group_counters import DeviceCount
-from unpoison.collector.storage.schema import campaigns, group_counters
 from unpoison.estimate.reporting import UNLIKE, reporting_p_value
 from unpoison.plan import Plan
 
@@ -67,39 +64,3 @@ def expected_reporters(plan: Plan, counters: Counters) -> tuple[float, ...]:
         enrolled = [float(counters[group].enrolled) for group in plan.tier_groups(number)]
         expected += enrolled if min(enrolled) > 0 else [group.share for group in tier.groups]
     return tuple(expected)
-
-
-class BalanceWatch:
-    """The balance of all open campaigns, computed anew only where counters have changed.
-
-    >>> from unpoison.collector.campaigns.temporary_campaign import temporary_campaign
-    >>> watch = BalanceWatch()
-    >>> with temporary_campaign() as (connection, campaign):
-    ...     [balance.p_value for balance in watch.balances(connection).values()]
-    [1.0]
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[Counters, GroupBalance]] = {}
-
-    def balances(self, connection: Connection) -> dict[str, GroupBalance]:
-        """The balance of each open campaign, by its id."""
-        counters: dict[str, dict[int, DeviceCount]] = {}
-        open_ones = select(campaigns.c.id).where(campaigns.c.state == OPEN)
-        for row in connection.execute(
-            select(group_counters).where(group_counters.c.campaign.in_(open_ones))
-        ):
-            of_campaign = counters.setdefault(row.campaign, {})
-            of_campaign[row.group_number] = DeviceCount(row.enrolled, row.submissions)
-        changed = [name for name in counters if self._counters(name) != counters[name]]
-        self.known = {name: self.known[name] for name in counters if name not in set(changed)}
-        for name in changed:
-            plan = select(campaigns.c.plan).where(campaigns.c.id == name)
-            text = connection.execute(plan).scalar_one_or_none()
-            if text is not None:
-                balance = GroupBalance.of(parsed_plan(text), counters[name])
-                self.known[name] = (counters[name], balance)
-        return {name: balance for name, (_, balance) in self.known.items()}
-
-    def _counters(self, campaign: str) -> Counters | None:
-        return self.known[campaign][0] if campaign in self.known else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from unpoison.collector.campaigns.alarms import alarms_of
 from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.estimate_history import past_estimates
 from unpoison.collector.campaigns.group_balance import GroupBalance
@@ -50,6 +51,7 @@ def status(connection: Connection, campaign: Campaign) -> dict[str, Any]:
         "activity": _activity(connection, campaign),
         "rejections": _rejections(connection, campaign),
         "estimates": past_estimates(connection, campaign.id),
+        "alarms": alarms_of(connection, campaign.id),
     }
     return {**campaign.full(), **shown, "version": _version(campaign, shown)}
 
@@ -86,5 +88,6 @@ def _version(campaign: Campaign, shown: dict[str, Any]) -> str:
         sum(rejection["count"] for rejection in shown["rejections"]),
         shown["invites"]["issued"],
         *(estimate["at"] for estimate in shown["estimates"][-1:]),
+        *(f"{alarm['rule']} {alarm['threshold']} {alarm['since']}" for alarm in shown["alarms"]),
     ]
     return "-".join(str(mark) for mark in marks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,8 @@ from fastapi.middleware.cors import CORSMiddleware
 from unpoison._version import __version__
 from unpoison.collector.http.errors import add_handlers
 from unpoison.collector.http.guard import Guard
-from unpoison.collector.http.routes import audit, devices, health, operators
+from unpoison.collector.http.metrics_server import metrics_server
+from unpoison.collector.http.routes import alarms, audit, devices, health, operators
 from unpoison.collector.http.routes.pages import add_pages
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.housekeeping import Housekeeper
@@ -19,8 +21,10 @@ from unpoison.collector.service.housekeeping import Housekeeper
 DESCRIPTION = "Campaigns under local differential privacy that survive colluding poisoners."
 
 
-def application_of(collector: Collector) -> Guard:
+def application_of(collector: Collector, metrics_listener: socket.socket | None = None) -> Guard:
     """The application of a collector; it starts and stops the collector and its periodic jobs.
+
+    With a `metrics_listener` it also serves metrics there.
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> from unpoison.collector.settings import Settings
@@ -32,7 +36,8 @@ def application_of(collector: Collector) -> Guard:
 
     @asynccontextmanager
     async def lifespan(application: FastAPI) -> AsyncIterator[None]:
-        async with collector, Housekeeper(collector):
+        metrics = metrics_server(collector, metrics_listener)
+        async with collector, Housekeeper(collector), metrics:
             yield
 
     inner = FastAPI(
@@ -46,7 +51,7 @@ def application_of(collector: Collector) -> Guard:
     )
     inner.state.collector = collector
     add_handlers(inner)
-    for routes in (devices, operators, audit, health):
+    for routes in (devices, operators, alarms, audit, health):
         inner.include_router(routes.router)
     add_pages(inner)
     if collector.settings.allowed_origins:

@@ -27,6 +27,7 @@ from unpoison.collector.campaigns.token_issuers import TokenIssuer
 from unpoison.collector.clock import DAY, Clock, iso
 from unpoison.collector.credentials import hashed, is_campaign_id
 from unpoison.collector.faults import Fault
+from unpoison.collector.service.alarm_watch import AlarmWatch
 from unpoison.collector.service.estimates import CampaignEstimator, CollectedCounts, EstimateRequest
 from unpoison.collector.service.key_ring import KeyRing
 from unpoison.collector.service.metrics import Metrics
@@ -92,6 +93,8 @@ class Collector:
         self.metrics.watch_queue(lambda: self.writer.waiting)
         self.estimator = CampaignEstimator(self.metrics.estimated)
         self.read_cache = ReadCache(database, self.clock)
+        has_webhook = settings.webhook_url is not None
+        self.alarms = AlarmWatch(self.writer, self.read_cache, self.clock, has_webhook)
         self.rejections = RejectionCounter()
         self.open_enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
         self.wrong_invites = RateLimit(settings.guesses_per_minute, 60, self.clock)
@@ -274,6 +277,7 @@ class Collector:
                 store = partial(store_estimate, campaign=campaign.id, text=text, now=now)
                 await self.writer.call(store)
                 self.stored_estimates[campaign.id] = text
+                await self.alarms.judge()
         return text
 
     def reject(self, campaign: str, fault: Fault) -> None:

@@ -1,4 +1,4 @@
-"""Periodic jobs of a server: closing, compacting, estimating, forgetting, reading keys again."""
+"""Periodic jobs of a server: closing, estimating, judging alarms, forgetting, reading keys."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from functools import partial
 
 from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.estimate_history import due_for_estimate
-from unpoison.collector.campaigns.group_balance import BalanceWatch
 from unpoison.collector.campaigns.retention import forget_old
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.clock import DAY
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.key_watch import REREAD_SECONDS, KeyWatch
+from unpoison.collector.service.webhook import Webhook
 from unpoison.collector.storage.database import log_reason
 
 TIDY_SECONDS = 1.0
 """Seconds between rounds of cheap jobs; rejections on the page are at most this old."""
 FORGET_SECONDS = 60.0
 """Seconds between looks for old submissions, whose age is counted in days."""
+ALARM_SECONDS = 5.0
+"""Seconds between looks for silence, which is counted in minutes."""
 log = logging.getLogger("unpoison.collector")
 Job = Callable[[], Awaitable[None]]
 
@@ -41,7 +43,6 @@ class Housekeeper:
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
-        self.balance_watch = BalanceWatch()
         self.stack = AsyncExitStack()
 
     async def __aenter__(self) -> Housekeeper:
@@ -49,9 +50,10 @@ class Housekeeper:
         self._start(self.close_due_campaigns, TIDY_SECONDS)
         self._start(self.compact_tallies, TIDY_SECONDS)
         self._start(self.estimate_for_page, self.collector.settings.estimate_every)
-        self._start(self.watch_balance, self.collector.settings.estimate_every)
         self._start(self.forget_old_submissions, FORGET_SECONDS)
         self._start(KeyWatch(self.collector).look, REREAD_SECONDS)
+        self._start(self.collector.alarms.judge, ALARM_SECONDS)
+        self._start_webhook()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -59,6 +61,19 @@ class Housekeeper:
 
     def _start(self, job: Job, seconds: float) -> None:
         self.stack.push_async_callback(_cancel, asyncio.create_task(_repeat(job, seconds)))
+
+    def _start_webhook(self) -> None:
+        """Send messages about alarms, if there is a receiver; in a task of its own."""
+        settings = self.collector.settings
+        if settings.webhook_url is not None and settings.webhook_secret is not None:
+            webhook = Webhook(
+                settings.webhook_url.get_secret_value(),
+                settings.webhook_secret.get_secret_value(),
+                self.collector.writer,
+                self.collector.read_cache,
+                self.collector.clock,
+            )
+            self._start(webhook.deliver, TIDY_SECONDS)
 
     async def write_rejections(self) -> None:
         """Write the refusals that were counted in memory."""
@@ -85,12 +100,6 @@ class Housekeeper:
             # One campaign that cannot be estimated now must not keep the others waiting.
             with suppress(Fault):
                 await collector.estimate(await collector.campaign(campaign_id))
-
-    async def watch_balance(self) -> None:
-        """Put the balance of open campaigns' groups into the metrics."""
-        collector = self.collector
-        balances = await collector.read_cache.read(self.balance_watch.balances)
-        collector.metrics.balanced({name: balance.p_value for name, balance in balances.items()})
 
     async def forget_old_submissions(self) -> None:
         """Drop the cells of submissions that are older than the retention time."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+from unpoison._version import __version__
 
 SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Histogram bounds for durations: a commit takes milliseconds, an estimate up to seconds."""
@@ -60,18 +69,14 @@ class Metrics:
             registry=registry,
         )
 
-        self.balance = Gauge(
-            "unpoison_group_balance_p_value",
-            "p-value of the test that all groups of an open campaign report alike.",
-            ["campaign"],
+        build = Gauge(
+            "unpoison_build_info",
+            "Always 1: the version that runs.",
+            ["version"],
             registry=registry,
         )
-
-    def balanced(self, p_values: Mapping[str, float]) -> None:
-        """Show the balance of these campaigns, and of no others."""
-        self.balance.clear()
-        for campaign, p_value in p_values.items():
-            self.balance.labels(campaign).set(p_value)
+        build.labels(__version__).set(1)
+        ProcessCollector(registry=registry)
 
     def watch_queue(self, waiting: Callable[[], int]) -> None:
         """Read the queue's length whenever metrics are read."""

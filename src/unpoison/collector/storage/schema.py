@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -182,7 +183,32 @@ estimates = Table(
     Column("answer_interval", Text),
     # The frequencies of categories as a JSON object; null for numbers.
     Column("frequencies", Text),
+    Column("nobody_attacks_p_value", Float),
+    Column("doubt", Boolean),
     Index("estimates_of_campaign", "campaign"),
+)
+
+alarms = Table(
+    "alarms",
+    metadata,
+    _campaign(),
+    Column("rule", String(32), primary_key=True),
+    Column("threshold", Float, nullable=False),
+    # When it started; null while it is not active.
+    Column("since", BigInteger),
+    # From when silence is counted; null while the campaign is not open.
+    Column("counted_from", BigInteger),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _row_number(),
+    Column("message", String(32), nullable=False),
+    # No foreign key: what has been announced is sent even if the campaign is deleted meanwhile.
+    Column("body", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger, nullable=False),
 )
 
 audit = Table(

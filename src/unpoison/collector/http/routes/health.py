@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from unpoison.collector.faults import Fault
-from unpoison.collector.http.access import Service
+from unpoison.collector.http.access import Service, bearer, need_token
 from unpoison.collector.http.errors import responses
+from unpoison.collector.service.campaign_metrics import all_metrics
 from unpoison.collector.service.key_ring import DIFFERENT
 
 router = APIRouter(tags=["operations"])
@@ -30,7 +31,14 @@ async def readyz(collector: Service) -> dict[str, str]:
     return {"status": "ok", "keys": collector.keys.state}
 
 
-@router.get("/metrics", response_class=Response)
-async def metrics(collector: Service) -> Response:
-    """Metrics for Prometheus."""
-    return Response(collector.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+@router.get(
+    "/metrics", response_class=Response, responses=responses("unauthorized", "rate-limited")
+)
+async def metrics(request: Request, collector: Service) -> Response:
+    """Metrics for Prometheus; those of campaigns, too, for whoever holds a token."""
+    # Not as a dependency: the route is described as one that needs no token.
+    token = await bearer(request)
+    if token is None:
+        return Response(collector.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    await need_token(request, collector, token)
+    return Response(await all_metrics(collector), media_type=CONTENT_TYPE_LATEST)
