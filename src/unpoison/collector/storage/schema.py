@@ -144,7 +144,9 @@ estimates = Table(
     Column("high", Float),
     Column("byzantine_fraction", Float, nullable=False),
     Column("verdict", Text, nullable=False),
-    # Null for methods that tell neither, and in rows of earlier versions.
+    # Null for methods that do not tell, and in rows of earlier versions.
+    Column("byzantine_low", Float),
+    Column("byzantine_high", Float),
     Column("nobody_attacks_p_value", Float),
     Column("doubt", Boolean),
     Index("estimates_of_campaign", "campaign"),
