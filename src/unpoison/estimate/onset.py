@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from unpoison.types import FloatArray
+from unpoison.types import FloatArray, IntArray
 
+Numbers = Sequence[float] | FloatArray
 LEVEL = 0.05
 """Quiet series in which an onset is seen, at most: as many as for the 95 % intervals."""
 INTERVAL_ERRORS = 2 * 1.959963984540054
@@ -34,7 +35,7 @@ def standard_error(interval: tuple[float, float]) -> float:
     return (interval[1] - interval[0]) / INTERVAL_ERRORS
 
 
-def step_up(shares: Sequence[float], errors: Sequence[float]) -> int | None:
+def step_up(shares: Numbers, errors: Numbers) -> int | None:
     """The first of the independent estimates after a step up; None if chance explains them.
 
     >>> step_up([0.01, 0.0, 0.02, 0.21, 0.2, 0.19], [0.02] * 6)
@@ -52,9 +53,7 @@ def step_up(shares: Sequence[float], errors: Sequence[float]) -> int | None:
     return _most_significant(scores, np.arange(1, len(values)))
 
 
-def cumulative_step_up(
-    users: Sequence[float], shares: Sequence[float], errors: Sequence[float]
-) -> int | None:
+def cumulative_step_up(users: Numbers, shares: Numbers, errors: Numbers) -> int | None:
     """The same for estimates of all reports so far, each of which holds the ones before.
 
     >>> users = [1000, 2000, 3000, 4000, 5000, 6000]
@@ -82,7 +81,7 @@ def _positive(errors: FloatArray) -> FloatArray:
     return np.where(errors > 0, errors, known.min() if len(known) else 1.0)
 
 
-def _most_significant(scores: FloatArray, indices: np.ndarray) -> int | None:
+def _most_significant(scores: FloatArray, indices: IntArray) -> int | None:
     """The index with the largest score, if that is not chance (Bonferroni over all of them)."""
     best = int(np.argmax(scores))
     p_value = len(scores) * float(scipy.special.ndtr(-scores[best]))
