@@ -21,6 +21,7 @@ from support.webhook_receiver import WebhookReceiver, webhook_receiver
 from unpoison import InvalidParameter
 from unpoison.collector.campaigns.estimate_history import store_estimate
 from unpoison.collector.campaigns.group_counters import count_devices
+from unpoison.collector.clock import iso
 from unpoison.collector.service import housekeeping
 from unpoison.collector.settings import Settings
 from unpoison.estimate import Byzantine, Estimate
@@ -290,3 +291,18 @@ def test_rules_on_the_command_line(
     assert "attackers above 0.05: active since 20" in unpoison.done(*words).out
     unpoison.refused(*words, "--off", "--doubt")
     assert json.loads(unpoison.done(*words, "--off", "--json").out) == {"alarms": []}
+
+
+def test_the_status_tells_since_when_there_are_attackers(server: InProcessCollector) -> None:
+    campaign = server.create_campaign()
+    times = []
+    for step, share in enumerate([0.0, 0.0, 0.0, 0.05, 0.08, 0.1]):
+        attackers = Byzantine(share, interval=(share, share + 0.04))
+        answer = Estimate("joint", 4.5, attackers, users=1000.0 * (step + 1))
+        assert campaign.status()["onset"] is None or step > 3
+        server.clock.step += 60
+        times.append(server.clock.now())
+        with server.collector.database.writing() as connection:
+            store_estimate(connection, campaign.id, answer.to_json(), times[-1])
+        server.collector.read_cache.clear()
+    assert campaign.status()["onset"] == iso(times[2])

@@ -28,6 +28,7 @@ from unpoison.cli.reproduce import reproduce
 from unpoison.cli.serve import serve
 from unpoison.cli.simulate import simulate
 from unpoison.cli.summarise import merge, summarise
+from unpoison.cli.watch import watch
 from unpoison.errors import ConvergenceWarning, UnpoisonError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ TERMINATED = 143
 """128 and the number of SIGTERM."""
 
 # In the order in which `unpoison --help` lists them: along the path of a value, then the tools.
-for command in (plan, perturb, summarise, merge, estimate, simulate, reproduce, serve):
+for command in (plan, perturb, summarise, merge, estimate, watch, simulate, reproduce, serve):
     app.command(cls=CommandWithNames)(command)
 campaign.command()(alarms)
 app.add_typer(campaign)

@@ -39,6 +39,9 @@ def past_estimates(connection: Connection, campaign: str) -> list[dict[str, Any]
             "mean": row.mean,
             "interval": None if row.low is None else [row.low, row.high],
             "byzantine_fraction": row.byzantine_fraction,
+            "byzantine_interval": None
+            if row.byzantine_low is None
+            else [row.byzantine_low, row.byzantine_high],
             "nobody_attacks_p_value": row.nobody_attacks_p_value,
             "doubt": row.doubt,
             "verdict": row.verdict,
@@ -72,6 +75,7 @@ def store_estimate(connection: Connection, campaign: str, text: str, now: int) -
     words = AnswerText.of(owner.plan, Estimate.from_json(text))
     frequencies = keys.get("frequencies")
     low, high = keys["interval"] or (None, None)
+    least, most = keys["byzantine"]["interval"] or (None, None)
     row = {
         "campaign": campaign,
         "at": now,
@@ -81,6 +85,8 @@ def store_estimate(connection: Connection, campaign: str, text: str, now: int) -
         "low": low,
         "high": high,
         "byzantine_fraction": keys["byzantine"]["fraction"],
+        "byzantine_low": least,
+        "byzantine_high": most,
         # Methods other than `joint` have neither.
         "nobody_attacks_p_value": keys["fit"].get("nobody_attacks_p_value"),
         "doubt": keys["fit"].get("doubt"),

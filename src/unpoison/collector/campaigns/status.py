@@ -11,6 +11,7 @@ from unpoison.collector.campaigns.campaign import Campaign
 from unpoison.collector.campaigns.estimate_history import past_estimates
 from unpoison.collector.campaigns.group_balance import GroupBalance
 from unpoison.collector.campaigns.group_counters import count_users, group_counters_of
+from unpoison.collector.campaigns.onset import onset
 from unpoison.collector.clock import iso
 from unpoison.collector.storage.schema import activity, invites, rejections
 
@@ -27,6 +28,7 @@ def status(connection: Connection, campaign: Campaign) -> dict[str, Any]:
     >>> shown["enrolled"], len(shown["groups"]), shown["activity"]
     (0, 2, [])
     """
+    history = past_estimates(connection, campaign.id)
     counters = group_counters_of(connection, campaign.id)
     users = count_users(campaign.plan, counters)
     shown = {
@@ -50,7 +52,8 @@ def status(connection: Connection, campaign: Campaign) -> dict[str, Any]:
         "balance": GroupBalance.of(campaign.plan, counters).to_dict(),
         "activity": _activity(connection, campaign),
         "rejections": _rejections(connection, campaign),
-        "estimates": past_estimates(connection, campaign.id),
+        "estimates": history,
+        "onset": onset(history),
         "alarms": alarms_of(connection, campaign.id),
     }
     return {**campaign.full(), **shown, "version": _version(campaign, shown)}

@@ -183,6 +183,8 @@ estimates = Table(
     Column("answer_interval", Text),
     # The frequencies of categories as a JSON object; null for numbers.
     Column("frequencies", Text),
+    Column("byzantine_low", Float),
+    Column("byzantine_high", Float),
     Column("nobody_attacks_p_value", Float),
     Column("doubt", Boolean),
     Index("estimates_of_campaign", "campaign"),

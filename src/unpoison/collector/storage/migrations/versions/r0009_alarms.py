@@ -1,4 +1,4 @@
-"""Create alarms and the outbox, and store how sure an estimate is: p-value and doubt."""
+"""Create alarms and the outbox, and store how sure estimates are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Estimates that are stored already have neither."""
-    op.add_column("estimates", sa.Column("nobody_attacks_p_value", sa.Float))
+    """Estimates that are stored already have none of the new columns."""
+    for name in ("byzantine_low", "byzantine_high", "nobody_attacks_p_value"):
+        op.add_column("estimates", sa.Column(name, sa.Float))
     op.add_column("estimates", sa.Column("doubt", sa.Boolean))
     campaign = sa.ForeignKey("campaigns.id", ondelete="CASCADE")
     op.create_table(
