@@ -14,17 +14,35 @@ import numpy as np
 import pytest
 
 from support.command_line import Command
+from support.database_audit import open_database
 from support.raw_http import assert_refused
-from support.running_collectors import InProcessCollector, RunningCampaign, in_process_collector
+from support.running_collectors import (
+    SMALL_PLAN,
+    InProcessCollector,
+    RunningCampaign,
+    in_process_collector,
+)
 from support.waiting import eventually
 from support.webhook_receiver import WebhookReceiver, webhook_receiver
-from unpoison import InvalidParameter
+from unpoison import InvalidParameter, Plan
+from unpoison.collector.campaigns.alarms import (
+    alarms_of,
+    campaigns_to_judge,
+    judge_alarms,
+    set_alarms,
+)
+from unpoison.collector.campaigns.campaign import Campaign
+from unpoison.collector.campaigns.campaigns import Campaigns
+from unpoison.collector.campaigns.counters import count_activity
 from unpoison.collector.campaigns.estimate_history import store_estimate
 from unpoison.collector.campaigns.group_counters import count_devices
+from unpoison.collector.campaigns.outbox import announce, oldest_message
 from unpoison.collector.clock import iso
 from unpoison.collector.service import housekeeping
 from unpoison.collector.settings import Settings
+from unpoison.collector.storage.migration import migrate
 from unpoison.estimate import Byzantine, Estimate
+from unpoison.estimate.alarms import AlarmRules
 
 SECRET = "the secret of the webhook"
 
@@ -306,3 +324,31 @@ def test_the_status_tells_since_when_there_are_attackers(server: InProcessCollec
             store_estimate(connection, campaign.id, answer.to_json(), times[-1])
         server.collector.read_cache.clear()
     assert campaign.status()["onset"] == iso(times[2])
+
+
+def test_alarms_and_the_outbox_on_each_kind_of_database(database: str) -> None:
+    campaign = Campaign.new("Rides", Plan.from_dict(SMALL_PLAN), now=0)
+    with open_database(database) as opened:
+        migrate(opened)
+        with opened.writing() as connection:
+            Campaigns.add(connection, campaign)
+            Campaigns.open(connection, campaign.id, now=0)
+            rules = AlarmRules(silent_minutes=5, doubt=True, balance_below=0.01)
+            assert set_alarms(connection, campaign.id, rules, now=0) == []
+            count_activity(connection, campaign.id, "submissions", 1, now=90)
+        with opened.reading() as connection:
+            due = [campaigns_to_judge(connection, now) for now in (420, 421)]
+            assert due == [[], [campaign.id]]
+        with opened.writing() as connection:
+            changes = judge_alarms(connection, campaign.id, now=421)
+            assert [(change.rule, change.state) for change in changes] == [
+                ("silent_minutes", "started")
+            ]
+            assert judge_alarms(connection, campaign.id, now=422) == []
+            announce(connection, changes, now=421)
+            Campaigns.close(connection, campaign.id)
+            Campaigns.delete(connection, campaign.id)
+            assert alarms_of(connection, campaign.id) == []
+            message = oldest_message(connection)
+            assert message is not None
+            assert json.loads(message.body)["name"] == "Rides"
