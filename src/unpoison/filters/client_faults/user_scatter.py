@@ -56,6 +56,9 @@ class UserScatter:
             weights = ((1 - share) * healthy + share * faulty) @ slopes / roots
             scattered += counts.reports[index] * float(weights @ covariance @ weights)
             independent += counts.reports[index] * float(weights @ weights)
+        if free == 0 or independent == 0:
+            # All reports are expected in one bucket of each group: there is nothing to scatter.
+            return cls(1, empty, 1.0, 1.0, error_factor=1.0)
         return cls(free, empty, total, squares, math.sqrt(max(scattered / independent, 1.0)))
 
     @property

@@ -27,7 +27,6 @@ from unpoison.collector.campaigns.listing import (
     list_campaigns,
 )
 from unpoison.collector.campaigns.token_issuers import TokenIssuer
-from unpoison.collector.clock import iso
 from unpoison.collector.credentials import hashed
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import (
@@ -160,8 +159,9 @@ async def extend_campaign(
 ) -> JSONResponse:
     """Move the end of a campaign."""
     until = None if body.closes_at is None else int(body.closes_at.timestamp())
+    end = None if body.closes_at is None else body.closes_at.isoformat()
     now = collector.clock.now()
-    entry = AuditEntry(actor.name, "extend", campaign, None if until is None else iso(until))
+    entry = AuditEntry(actor.name, "extend", campaign, end)
     return await _changed(collector, lambda c: Campaigns.extend(c, campaign, until, now), entry)
 
 
