@@ -22,7 +22,8 @@ WITHOUT_EXAMPLES = (
 
 
 ROUTES = tuple(
-    f"unpoison.collector.http.routes.{part}" for part in ("devices", "health", "operators", "pages")
+    f"unpoison.collector.http.routes.{part}"
+    for part in ("alarms", "audit", "devices", "health", "operators", "pages")
 )
 """Route functions: described by OpenAPI, and called by the web server alone."""
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterable
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 from unpoison.errors import InvalidFile
 
 _loaded: dict[Path, None] = {}
+
+
+class _UncachedLoader(SourceFileLoader):
+    """Runs a file without leaving a compiled copy beside it: the folder is the user's."""
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0) -> None:
+        """Write nothing."""
 
 
 def load_plugins(paths: Iterable[Path]) -> None:
@@ -47,12 +55,15 @@ def _run(path: Path, target: Path) -> None:
     if not target.is_file():
         raise InvalidFile(path, "is no file")
     name = f"unpoison_plugin_{len(_loaded)}"
-    spec = spec_from_file_location(name, target)
-    if spec is None or spec.loader is None:
+    if target.suffix != ".py":
+        raise InvalidFile(path, "must be a Python file, NAME.py")
+    loader = _UncachedLoader(name, str(target))
+    spec = spec_from_loader(name, loader)
+    if spec is None:
         raise InvalidFile(path, "must be a Python file, NAME.py")
     module = sys.modules[name] = module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except Exception as fault:
         raise InvalidFile(path, f"cannot be run: {_where(fault, target)}") from fault
 

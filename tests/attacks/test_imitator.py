@@ -177,7 +177,9 @@ def test_attackers_must_know_the_collection_and_how_many_they_are(share: float |
     target = Target(make("piecewise", 1.0), 0.1)
     if share is not None:
         target = Collection((target,), np.array([0.1]), byzantine_fraction=share).target(0)
-    with pytest.raises(InvalidParameter, match=r"must know the whole|must be above 0 to imitate"):
+    with pytest.raises(
+        InvalidParameter, match=r"needs the whole collection|must be above 0 to imitate"
+    ):
         Imitator().poison(target, 3, np.random.default_rng(1))
 
 

@@ -86,6 +86,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "reports": {"device": DEVICE, "ticket": "x", "values": [1]},
     "batch": {"submissions": []},
     "extend": {"closes_at": None},
+    "alarms": {"doubt": True},
     "invites": {"count": 1},
 }
 

@@ -81,10 +81,10 @@ def test_a_campaign_from_its_creation_to_its_deletion(
     assert state(server, campaign, "close")["state"] == "closed"
     assert campaign.submit(fleet.devices[0].submission).status == 200
     server.operator.delete(campaign.path)
-    assert server.operator.get("/v1/campaigns") == {"campaigns": []}
+    assert server.operator.get("/v1/campaigns") == {"campaigns": [], "next": None}
     with server.collector.database.reading() as connection:
         for table_of in schema.metadata.sorted_tables:
-            if table_of.name != "operators":
+            if table_of.name not in ("operators", "audit", "ticket_keys"):
                 rows = connection.execute(select(func.count()).select_from(table_of))
                 assert (table_of.name, rows.scalar_one()) == (table_of.name, 0)
 

@@ -395,7 +395,7 @@ def test_schemes_and_protocols_do_not_mix() -> None:
     both = collected(plan_of(epsilon=2.0, protocol="baseline"))
     with pytest.raises(InvalidParameter, match="baseline"):
         estimate(both, method="emf")
-    with pytest.raises(InvalidParameter, match="not baseline"):
+    with pytest.raises(InvalidParameter, match="for a dap plan; received baseline"):
         estimate(collected(plan_of()), method="baseline")
 
 

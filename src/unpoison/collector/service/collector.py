@@ -66,12 +66,12 @@ class Collector:
     """One server process without its network and its periodic jobs (`Housekeeper`).
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
-    >>> async def is_operator(token: str) -> bool:
+    >>> async def holder(token: str) -> Operator | None:
     ...     with temporary_database() as database:
     ...         async with Collector(Settings.load(), database, ["a key"]) as collector:
-    ...             return await collector.is_operator(token)
-    >>> asyncio.run(is_operator("a guess"))
-    False
+    ...             return await collector.operator(token)
+    >>> asyncio.run(holder("a guess")) is None
+    True
     """
 
     def __init__(
