@@ -75,6 +75,9 @@ plan_advice.usable_cores = lambda: 1
 
 That what a page shows runs is seen at the first of them; what it prints is not compared.
 """
+LEAVE = "import os, sys; sys.stdout.flush(); sys.stderr.flush(); os._exit(0)"
+"""After the blocks of a page: threads of libraries that its commands started are not waited for. A
+process of its own for each command would end them one by one."""
 HEADING = re.compile(r"^#+ +(.*?)(?: *\{ *#([\w-]+) *\})?$", re.MULTILINE)
 
 
@@ -299,7 +302,7 @@ def script(page: str) -> str:
             lines.append(SEEDS.sub("for seed in range(1)", body))
         if kind == "console":
             lines += commands(body)
-    return "\n".join(lines)
+    return "\n".join([*lines, LEAVE])
 
 
 def commands(body: str) -> Iterator[str]:
