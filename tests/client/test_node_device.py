@@ -1,4 +1,4 @@
-"""A device in JavaScript for Node, written from docs/protocol.md: the page is enough for one."""
+"""A small device for Node, as docs/protocol.md describes it, against vectors and a collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/** A device in plain JavaScript for Node, written from docs/protocol.md alone, as a test of it. */
+/** A small device in plain JavaScript for Node, as docs/protocol.md describes it; for tests. */
 
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
