@@ -29,6 +29,7 @@ from unpoison.client.ledger_file import default_ledger_path, ledger_path, open_l
 from unpoison.client.wallet import Wallet
 from unpoison.errors import BudgetExceeded, InvalidFile
 from unpoison.system.closing import Closing
+from unpoison.system.sqlite_transactions import exclusive_transaction
 
 SECRET_BYTES = 32
 """256 random bits: a device's secret cannot be guessed, and two devices never draw the same one."""
@@ -237,16 +238,10 @@ class Ledger(Closing):
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction: committed whole or rolled back, and exclusive among processes."""
-        with self._guarded():
-            # IMMEDIATE takes the write lock before the first read: what is spent cannot change
-            # between the check of a budget and the draw that it allows.
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        # Exclusive: what is spent cannot change between the check of a budget and the draw that it
+        # allows.
+        with self._guarded(), exclusive_transaction(self._connection) as connection:
+            yield connection
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

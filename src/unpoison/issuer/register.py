@@ -18,6 +18,7 @@ from threading import Lock
 from unpoison.errors import InvalidFile
 from unpoison.issuer.refusals import Refusal
 from unpoison.system.closing import Closing
+from unpoison.system.sqlite_transactions import exclusive_transaction
 
 ACCOUNT_BYTES = 32
 """256 random bits: the token of an account cannot be guessed."""
@@ -95,16 +96,9 @@ class Register(Closing):
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            # IMMEDIATE takes the write lock before the first read: two requests must not both be
-            # an account's last one.
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        # Exclusive: two requests must not both be an account's last one.
+        with self._lock, exclusive_transaction(self._connection) as connection:
+            yield connection
 
 
 def _open(path: Path | None) -> sqlite3.Connection:
