@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,8 +61,9 @@ def waits(reply: Reply, most: int) -> int:
 
 
 def later(server: InProcessCollector, seconds: float) -> None:
-    """Set the stopped steady clock to so many seconds after its start."""
+    """Set both clocks to so many seconds after the start; the steady one stands still there."""
     server.clock.stopped_at = START + seconds
+    server.clock.step = math.ceil(seconds)
 
 
 def test_an_address_enrols_so_many_devices_in_open_campaigns(server: InProcessCollector) -> None:

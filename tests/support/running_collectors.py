@@ -24,7 +24,7 @@ from unpoison import Plan
 from unpoison.client.operator import Operator
 from unpoison.collector.clock import Clock
 from unpoison.collector.http.guard import Guard
-from unpoison.collector.server import prepared_server, web_config
+from unpoison.collector.server import metrics_socket, prepared_server, web_config
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
 
@@ -204,7 +204,7 @@ def in_process_collector(folder: Path, **settings: Any) -> Iterator[InProcessCol
     with prepared_server(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
         clock = SteppedClock()
         collector = Collector(chosen, parts.database, parts.keys, clock)
-        config = web_config(chosen, collector)
+        config = web_config(chosen, collector, metrics_socket(chosen))
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()

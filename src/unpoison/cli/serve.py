@@ -30,6 +30,12 @@ def serve(
     port: Annotated[
         int | None, whole_number_option("Port to listen at; 0 takes a free one.", default="8000")
     ] = None,
+    workers: Annotated[
+        int | None,
+        whole_number_option(
+            "Processes. With an SQLite file one writes and the others answer.", default="1"
+        ),
+    ] = None,
     config: Annotated[
         Path | None, option("TOML file with settings; see docs/collector.md for all.")
     ] = None,
@@ -94,6 +100,7 @@ def serve(
         database=database,
         host=host,
         port=port,
+        workers=workers,
         public=public,
         keep_submissions=keep_submissions,
     )
@@ -206,9 +213,10 @@ def _accept_new_keys(settings: Settings) -> None:
 def _run(settings: Settings) -> None:
     """Run the collector until Ctrl-C or SIGTERM, both of which are a normal end."""
     from unpoison.collector.server import run
+    from unpoison.collector.supervisor import run_workers
 
     with suppress(KeyboardInterrupt, SystemExit):
-        run(settings, _print_addresses)
+        (run if settings.workers == 1 else run_workers)(settings, _print_addresses)
 
 
 def _print_addresses(address: str, prepared: PreparedServer) -> None:

@@ -128,7 +128,7 @@ def only_server(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
-    """Upgrade the schema, load or make keys, and make a first operator's token if there is none.
+    """Take the database for this server alone, if it is an SQLite file, and make it ready.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -140,7 +140,22 @@ def prepared_server(settings: Settings) -> Iterator[PreparedServer]:
     False
     True
     """
-    with only_server(settings), open_database(settings) as database:
+    with only_server(settings), prepared_database(settings) as prepared:
+        yield prepared
+
+
+@contextmanager
+def prepared_database(settings: Settings) -> Iterator[PreparedServer]:
+    """Upgrade the schema, load or make keys, and make a first operator's token if there is none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = Settings.load(database=f"{folder}/reports.db")
+    ...     with prepared_database(settings) as prepared:
+    ...         len(prepared.keys.fingerprints)
+    1
+    """
+    with open_database(settings) as database:
         backup = migrate(database)
         with database.writing() as connection:
             lock_against_other_servers(connection)
@@ -206,19 +221,32 @@ def listening_socket(settings: Settings) -> socket.socket:
     ...     listener.getsockname()[0]
     '127.0.0.1'
     """
-    return _listen(settings.host, settings.port, "--port")
+    return listen(settings.host, settings.port, "--port")
 
 
-def _metrics_socket(settings: Settings) -> socket.socket | None:
-    """A socket for the metrics, if they are to have a port of their own."""
+def metrics_socket(settings: Settings) -> socket.socket | None:
+    """A socket for the metrics, if they are to have a port of their own.
+
+    >>> metrics_socket(Settings.load()) is None
+    True
+    """
     if settings.metrics_port is None:
         return None
-    return _listen(settings.metrics_host, settings.metrics_port, "metrics_port")
+    return listen(settings.metrics_host, settings.metrics_port, "metrics_port")
 
 
-def _listen(host: str, port: int, name: str) -> socket.socket:
+def listen(host: str, port: int, name: str, shared: bool = False) -> socket.socket:
+    """A socket that listens; a shared port has several, and the system spreads connections.
+
+    >>> with listen("127.0.0.1", 0, "--port", shared=True) as first:
+    ...     with listen("127.0.0.1", first.getsockname()[1], "--port", shared=True) as second:
+    ...         first.getsockname() == second.getsockname()
+    True
+    """
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
     except OSError as fault:
@@ -244,7 +272,9 @@ def connection_slots(settings: Settings) -> ConnectionSlots:
     return ConnectionSlots(most, reserve)
 
 
-def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
+def web_config(
+    settings: Settings, collector: Collector, metrics_listener: socket.socket | None = None
+) -> uvicorn.Config:
     """The configuration of uvicorn.
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
@@ -254,7 +284,7 @@ def web_config(settings: Settings, collector: Collector) -> uvicorn.Config:
     'LimitedConnection'
     """
     return uvicorn.Config(
-        application_of(collector, _metrics_socket(settings)),
+        application_of(collector, metrics_listener),
         http=limited_protocol(settings.request_seconds, connection_slots(settings)),
         log_config=None,
         # It would log clients' addresses.
@@ -295,18 +325,45 @@ def run(settings: Settings, announce: Callable[[str, PreparedServer], None]) -> 
     with listening_socket(settings) as listener, prepared_server(settings) as prepared:
         set_up_logs(settings.log_level)
         collector = Collector(settings, prepared.database, prepared.keys)
-        config = web_config(settings, collector)
-        host, port = listener.getsockname()[:2]
-        announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", prepared)
-        _tune_garbage_collector()
+        announce(address_of(listener), prepared)
+        serve(collector, listener, metrics_socket(settings))
+
+
+def address_of(listener: socket.socket) -> str:
+    """The URL at which a socket listens.
+
+    >>> with listen("127.0.0.1", 0, "--port") as listener:
+    ...     address_of(listener).rpartition(":")[0]
+    'http://127.0.0.1'
+    """
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(
+    collector: Collector, listener: socket.socket, metrics_listener: socket.socket | None
+) -> None:
+    """Answer at a socket until a signal comes; `run` and `run_workers` lead here."""
+    config = web_config(collector.settings, collector, metrics_listener)
+    tune_garbage_collector()
+    try:
+        # It raises the signal once more when it has stopped.
         uvicorn.Server(config).run([listener])
-        if collector.writer.stuck:
-            log.error("the database does not answer; stopping without it")
-            # A normal exit would join the writer thread, which may never return.
-            os._exit(EXIT_DATABASE_HANGS)
+    finally:
+        leave_if_stuck(collector)
 
 
-def _tune_garbage_collector() -> None:
+def leave_if_stuck(collector: Collector) -> None:
+    """End the process at once if its writer thread is still in the database.
+
+    A normal exit would join the thread, which may never return.
+    """
+    if collector.writer.stuck:
+        log.error("the database does not answer; stopping without it")
+        os._exit(EXIT_DATABASE_HANGS)
+
+
+def tune_garbage_collector() -> None:
     """Exempt what is loaded from garbage collection: it stays, and scanning it pauses requests."""
     gc.collect()
     gc.freeze()

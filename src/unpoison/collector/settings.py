@@ -42,6 +42,13 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen at.")
     # The usual port of a web application behind a proxy.
     port: int = Field(8000, ge=0, le=65535, description="Port to listen at; 0 takes a free one.")
+    # More than a machine has cores gains nothing; the bound is a large machine's.
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes; on SQLite one of them writes and the others answer.",
+    )
     metrics_host: str = Field(
         "127.0.0.1", description="Address at which metrics_port listens, without a token."
     )

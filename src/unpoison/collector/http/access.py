@@ -56,7 +56,7 @@ async def need_token(request: Request, collector: Service, token: Token) -> Oper
         holder = await collector.operator(token.credentials)
         if holder is not None:
             return holder
-        collector.wrong_tokens.take(address_of(request))
+        await collector.wrong_tokens.take(address_of(request))
     raise Fault("unauthorized")
 
 

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from unpoison.collector.campaigns.figures import CampaignFigures, campaign_figures
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
+from unpoison.collector.service.worker_metrics import server_metrics
 
 NAMES = {
     "users": "Users who have reported.",
@@ -83,7 +84,7 @@ async def all_metrics(collector: Collector) -> bytes:
     >>> b"unpoison_campaign_users" in text
     True
     """
-    own = collector.metrics.text()
+    own = server_metrics(collector.metrics, collector.role)
     try:
         figures = await collector.read_cache.get("metrics", campaign_figures)
     except Fault:

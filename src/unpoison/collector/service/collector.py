@@ -31,12 +31,15 @@ from unpoison.collector.service.alarm_watch import AlarmWatch
 from unpoison.collector.service.estimates import CampaignEstimator, CollectedCounts, EstimateRequest
 from unpoison.collector.service.key_ring import KeyRing
 from unpoison.collector.service.metrics import Metrics
-from unpoison.collector.service.rate_limits import RateLimit
 from unpoison.collector.service.rejections import RejectionCounter
+from unpoison.collector.service.shared_limits import SharedLimit
 from unpoison.collector.service.signing_keys import SigningKey
+from unpoison.collector.service.worker_role import WorkerRole
 from unpoison.collector.settings import Settings
 from unpoison.collector.storage.database import Database
+from unpoison.collector.storage.forwarded_writes import ForwardedCommit
 from unpoison.collector.storage.operator_tokens import Operator, holder_of, stored_operators
+from unpoison.collector.storage.rate_buckets import TokenRequest
 from unpoison.collector.storage.read_cache import ReadCache
 from unpoison.collector.storage.writer import Batching, Writer
 from unpoison.summary import Summary
@@ -80,30 +83,41 @@ class Collector:
         database: Database,
         keys: KeyRing | Sequence[str],
         clock: Clock | None = None,
+        role: WorkerRole | None = None,
     ) -> None:
         self.settings, self.database = settings, database
         self.clock = clock or Clock()
+        self.role = role or WorkerRole()
         # Plain texts are for examples and tests: keys that never change.
         self.keys = keys if isinstance(keys, KeyRing) else KeyRing([SigningKey(k) for k in keys])
         self.signer = self.keys.signer(self.clock.now())
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
         observe = self.metrics.committed
-        self.writer = Writer(database, self.clock, batching, observe, _lock_all_campaigns)
+        address = self.role.writer if self.role.forwards else None
+        commit = None if address is None else ForwardedCommit(address)
+        self.writer = Writer(database, self.clock, batching, observe, _lock_all_campaigns, commit)
         self.metrics.watch_queue(lambda: self.writer.waiting)
         self.estimator = CampaignEstimator(self.metrics.estimated)
-        self.read_cache = ReadCache(database, self.clock)
+        self.read_cache = ReadCache(database, self.clock, self.role.changes)
         has_webhook = settings.webhook_url is not None
         self.alarms = AlarmWatch(self.writer, self.read_cache, self.clock, has_webhook)
         self.rejections = RejectionCounter()
-        self.open_enrolments = RateLimit(settings.enrolments_per_hour, 3600, self.clock)
-        self.wrong_invites = RateLimit(settings.guesses_per_minute, 60, self.clock)
-        self.wrong_tokens = RateLimit(settings.guesses_per_minute, 60, self.clock)
+        self.open_enrolments = self._limit("open enrolment", settings.enrolments_per_hour, 3600)
+        self.wrong_invites = self._limit("wrong invite", settings.guesses_per_minute, 60)
+        self.wrong_tokens = self._limit("wrong token", settings.guesses_per_minute, 60)
         self.large_bodies = asyncio.Semaphore(LARGE_BODIES)
         """Held by a request with a large body from its parsing to its answer."""
         self.stored_estimates: dict[str, str] = {}
         """The last estimate that was stored for the page, by campaign."""
         self.stack = AsyncExitStack()
+
+    def _limit(self, action: str, most: int, seconds: float) -> SharedLimit:
+        """A limit by address that all servers of the database share."""
+        # The oldest key: all servers have it, also while a new one is being handed out.
+        return SharedLimit(
+            action, most, seconds, self.clock, self.writer, lambda: self.keys.oldest.encode()
+        )
 
     async def __aenter__(self) -> Collector:
         await self.stack.enter_async_context(self.writer)
@@ -293,4 +307,5 @@ def _operator_of_settings(token: SecretStr) -> Operator:
 
 def _lock_all_campaigns(connection: Connection, requests: Sequence[Any]) -> None:
     """Lock all campaigns that a transaction is about before it handles the first request."""
-    lock_campaigns(connection, [request.campaign.id for request in requests])
+    about_campaigns = [request for request in requests if not isinstance(request, TokenRequest)]
+    lock_campaigns(connection, [request.campaign.id for request in about_campaigns])

@@ -17,7 +17,9 @@ from unpoison.collector.faults import Fault
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.key_watch import REREAD_SECONDS, KeyWatch
 from unpoison.collector.service.webhook import Webhook
+from unpoison.collector.service.worker_metrics import publish_metrics
 from unpoison.collector.storage.database import log_reason
+from unpoison.collector.storage.rate_buckets import drop_full_buckets
 
 TIDY_SECONDS = 1.0
 """Seconds between rounds of cheap jobs; rejections on the page are at most this old."""
@@ -47,14 +49,21 @@ class Housekeeper:
 
     async def __aenter__(self) -> Housekeeper:
         self._start(self.write_rejections, TIDY_SECONDS)
+        self._start(self.publish_metrics, TIDY_SECONDS)
+        self._start(KeyWatch(self.collector).look, REREAD_SECONDS)
+        # What is done once for a database, however many processes a server has.
+        if self.collector.role.leads:
+            self._start_for_all()
+        return self
+
+    def _start_for_all(self) -> None:
         self._start(self.close_due_campaigns, TIDY_SECONDS)
         self._start(self.compact_tallies, TIDY_SECONDS)
         self._start(self.estimate_for_page, self.collector.settings.estimate_every)
         self._start(self.forget_old_submissions, FORGET_SECONDS)
-        self._start(KeyWatch(self.collector).look, REREAD_SECONDS)
+        self._start(self.forget_addresses, FORGET_SECONDS)
         self._start(self.collector.alarms.judge, ALARM_SECONDS)
         self._start_webhook()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stack.aclose()
@@ -78,6 +87,10 @@ class Housekeeper:
     async def write_rejections(self) -> None:
         """Write the refusals that were counted in memory."""
         await self.collector.rejections.write(self.collector.writer)
+
+    async def publish_metrics(self) -> None:
+        """Leave this process' metrics where the server's other processes find them."""
+        publish_metrics(self.collector.metrics, self.collector.role)
 
     async def close_due_campaigns(self) -> None:
         """Close campaigns whose end has passed."""
@@ -111,6 +124,11 @@ class Housekeeper:
         # In every round: it also holds what operators have deleted, and what an earlier round
         # could not remove because somebody was reading.
         await collector.writer.truncate_log()
+
+    async def forget_addresses(self) -> None:
+        """Drop the rate limits of addresses that are not limited any more."""
+        now = self.collector.clock.now()
+        await self.collector.writer.call(lambda connection: drop_full_buckets(connection, now))
 
 
 async def _repeat(job: Job, seconds: float) -> None:

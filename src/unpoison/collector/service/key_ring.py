@@ -44,6 +44,11 @@ class KeyRing:
         """The fingerprint of each key, with the moment from which it signs."""
         return {key.fingerprint: key.signs_from for key in self.keys}
 
+    @property
+    def oldest(self) -> str:
+        """The secret of the first key."""
+        return self.keys[0].secret
+
     def signer(self, now: int) -> TicketSigner:
         """A signer with the keys of this moment."""
         return ticket_signer(self.keys, now)

@@ -42,22 +42,27 @@ class RateLimit:
     def count(self, address: str) -> None:
         """Take a token, if there is one, without refusing."""
         key = network(address)
-        tokens, now = self._tokens(key)
-        self.buckets[key] = (max(0.0, tokens - 1), now)
+        self._set(key, self._tokens(key) - 1)
+
+    def exhaust(self, address: str) -> None:
+        """Take all tokens of an address, which has used them elsewhere."""
+        self._set(network(address), 0.0)
+
+    def _set(self, key: str, tokens: float) -> None:
+        self.buckets[key] = (max(0.0, tokens), self.clock.steady())
         self.buckets.move_to_end(key)
         if len(self.buckets) > MOST_ADDRESSES:
             self.buckets.popitem(last=False)
 
     def wait(self, address: str) -> float:
         """Seconds until the address has a token again."""
-        tokens, _ = self._tokens(network(address))
-        return max(0.0, (1 - tokens) * self.seconds_per_token)
+        return max(0.0, (1 - self._tokens(network(address))) * self.seconds_per_token)
 
-    def _tokens(self, key: str) -> tuple[float, float]:
-        """The tokens that a bucket holds now, and the present moment."""
+    def _tokens(self, key: str) -> float:
+        """The tokens that a bucket holds now."""
         now = self.clock.steady()
         tokens, since = self.buckets.get(key, (self.most, now))
-        return min(self.most, tokens + (now - since) / self.seconds_per_token), now
+        return min(self.most, tokens + (now - since) / self.seconds_per_token)
 
 
 def network(address: str) -> str:

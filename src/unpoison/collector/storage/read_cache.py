@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from unpoison.collector.clock import Clock
+from unpoison.collector.storage.change_signal import ChangeSignal
 from unpoison.collector.storage.database import Database
 
 LIFETIME_SECONDS = 1.0
@@ -33,13 +34,20 @@ class ReadCache:
     []
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, changes: ChangeSignal | None = None
+    ) -> None:
         self.database, self.clock = database, clock
+        self.changes = changes or ChangeSignal()
+        """Shared with the other processes of a server, whose changes drop entries here too."""
+        self.mark = self.changes.mark()
         self.entries: dict[str, tuple[float, asyncio.Task[Any]]] = {}
         """Name to expiry and reading, which may still be under way."""
 
     async def get(self, name: str, read: Callable[[Connection], Result]) -> Result:
         """The cached result under `name`, or that of `read`, which concurrent callers share."""
+        if self.changes.mark() != self.mark:
+            self._drop()
         now = self.clock.steady()
         expires, reading = self.entries.get(name, (0.0, None))
         # A failed reading is not kept: the next caller tries again at once.
@@ -62,6 +70,12 @@ class ReadCache:
 
     def clear(self) -> None:
         """Drop all entries, after a change that callers must see at once."""
+        self.changes.change()
+        self._drop()
+
+    def _drop(self) -> None:
+        # Before the entries go: a change that comes in between is then noticed next time.
+        self.mark = self.changes.mark()
         self.entries.clear()
 
 

@@ -224,3 +224,13 @@ audit = Table(
     Column("campaign", String(32)),
     Column("detail", Text),
 )
+
+rate_limits = Table(
+    "rate_limits",
+    metadata,
+    Column("action", String(32), primary_key=True),
+    # Keyed hash of an address or network; the key is not in the database.
+    Column("address", LargeBinary, primary_key=True),
+    # When the bucket is full again; a row whose moment has passed says nothing, and is deleted.
+    Column("full_at", Float, nullable=False),
+)

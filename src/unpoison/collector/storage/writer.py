@@ -67,6 +67,10 @@ class _QueuedCall:
     results: asyncio.Future[list[Any]]
 
 
+Call = tuple[BatchFunction, Sequence[Any]]
+"""A function, and the requests of one caller that it is to handle."""
+Commit = Callable[[Sequence[Call]], list[list[Any]]]
+"""Commits several calls in one transaction; returns the results of each, in their order."""
 Observe = Callable[[int, float], None]
 """Hears of each transaction: how many requests it held, and how many seconds it took."""
 Lock = Callable[[Connection, Sequence[Any]], None]
@@ -95,12 +99,15 @@ class Writer:
         batching: Batching | None = None,
         observe: Observe | None = None,
         lock: Lock | None = None,
+        commit: Commit | None = None,
     ) -> None:
         self.database = database
         self.clock = clock or Clock()
         self.batching = batching or Batching()
         self.observe: Observe = observe or (lambda requests, seconds: None)
         self.lock: Lock = lock or (lambda connection, requests: None)
+        self.commit = commit or self._commit
+        """Where batches are committed: here, unless another process does it for this one."""
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.queue: asyncio.Queue[_QueuedCall] = asyncio.Queue()
         self.waiting = 0
@@ -135,7 +142,7 @@ class Writer:
         """Whether the thread has returned from the database and takes work."""
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                return await asyncio.get_running_loop().run_in_executor(self.thread, bool, True)
+                return await self._in_thread(bool, True)
         except TimeoutError:
             return False
 
@@ -151,18 +158,17 @@ class Writer:
 
     async def call(self, function: Callable[[Connection], Result]) -> Result:
         """Run a function in a transaction of its own; returns its result once committed."""
-        loop = asyncio.get_running_loop()
-        return await _in_time(loop.run_in_executor(self.thread, self._call, function))
+        return await _in_time(self._in_thread(self._call, function))
 
     async def truncate_log(self) -> None:
         """Empty SQLite's write-ahead log, between two transactions."""
-        loop = asyncio.get_running_loop()
-        await _in_time(loop.run_in_executor(self.thread, self.database.truncate_log))
+        await _in_time(self._in_thread(self.database.truncate_log))
 
     async def is_writable(self) -> bool:
         """Whether a batch could be written: a write of its size must have succeeded just now."""
         try:
             await self.call(bool)
+            await _in_time(self._in_thread(self.commit, []))
             async with self.probing:
                 if self.failing or self.clock.steady() >= self.probe_due:
                     # Taken back first: what a killed server left would be in the way of a probe
@@ -208,9 +214,9 @@ class Writer:
         return batch
 
     async def _commit_and_reply(self, batch: list[_QueuedCall]) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            batch_results = await loop.run_in_executor(self.thread, self._commit, batch)
+            calls = [(queued.apply, queued.requests) for queued in batch]
+            batch_results = await self._in_thread(self.commit, calls)
             self.failing = False
         except Exception as fault:
             self.failing = True
@@ -224,21 +230,28 @@ class Writer:
             if not queued.results.done():
                 queued.results.set_result(results)
 
-    def _commit(self, batch: list[_QueuedCall]) -> list[list[Any]]:
+    def _in_thread(
+        self, function: Callable[..., Result], *arguments: Any
+    ) -> asyncio.Future[Result]:
+        return asyncio.get_running_loop().run_in_executor(self.thread, function, *arguments)
+
+    def _commit(self, calls: Sequence[Call]) -> list[list[Any]]:
         """Handle all requests of one kind together, each kind in the order of its first call."""
+        if not calls:
+            return []
         results: dict[int, list[Any]] = {}
         now = self.clock.now()
         with self.database.writing() as connection:
             # All locks first, in the one order that `lock` keeps. Were each kind of request to
             # lock when its turn comes, two servers could wait for one another.
-            self.lock(connection, [request for queued in batch for request in queued.requests])
-            for function in dict.fromkeys(queued.apply for queued in batch):
-                indices = [i for i, queued in enumerate(batch) if queued.apply is function]
-                requests = [request for i in indices for request in batch[i].requests]
+            self.lock(connection, [request for _, requests in calls for request in requests])
+            for function in dict.fromkeys(apply for apply, _ in calls):
+                indices = [i for i, (apply, _) in enumerate(calls) if apply is function]
+                requests = [request for i in indices for request in calls[i][1]]
                 remaining = iter(function(connection, requests, now))
                 for i in indices:
-                    results[i] = [next(remaining) for _ in batch[i].requests]
-        return [results[i] for i in range(len(batch))]
+                    results[i] = [next(remaining) for _ in calls[i][1]]
+        return [results[i] for i in range(len(calls))]
 
 
 async def _in_time(future: asyncio.Future[Result]) -> Result:

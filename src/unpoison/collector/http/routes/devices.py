@@ -72,11 +72,11 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
     address = address_of(request)
     # An open campaign has no invites to count devices by; the address is all there is.
     if cached.access == OPEN_TO_ALL:
-        collector.open_enrolments.take(address)
+        await collector.open_enrolments.take(address)
     # A right invite is let through however many wrong ones came before: whoever shares an address
     # with its device must not be able to lock it out. Looking it up needs no transaction.
     elif collector.wrong_invites.wait(address) and not await _is_invite(collector, cached, body):
-        collector.wrong_invites.check(address)
+        await collector.wrong_invites.take(address)
     try:
         ticket = await collector.enrol(
             cached, body.device, body.tier, body.invite, body.token, body.ticket
@@ -84,7 +84,7 @@ async def enrol(request: Request, body: EnrolBody, campaign: str) -> JSONRespons
         return JSONResponse(ticket)
     except Fault as fault:
         if fault.code == "invalid-invite":
-            collector.wrong_invites.count(address)
+            await collector.wrong_invites.take(address)
         raise
 
 

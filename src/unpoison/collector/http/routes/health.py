@@ -10,6 +10,7 @@ from unpoison.collector.http.access import Service, bearer, need_token
 from unpoison.collector.http.errors import responses
 from unpoison.collector.service.campaign_metrics import all_metrics
 from unpoison.collector.service.key_ring import DIFFERENT
+from unpoison.collector.service.worker_metrics import server_metrics
 
 router = APIRouter(tags=["operations"])
 
@@ -39,6 +40,8 @@ async def metrics(request: Request, collector: Service) -> Response:
     # Not as a dependency: the route is described as one that needs no token.
     token = await bearer(request)
     if token is None:
-        return Response(collector.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return Response(
+            server_metrics(collector.metrics, collector.role), media_type=CONTENT_TYPE_LATEST
+        )
     await need_token(request, collector, token)
     return Response(await all_metrics(collector), media_type=CONTENT_TYPE_LATEST)
