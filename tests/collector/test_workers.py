@@ -18,7 +18,7 @@ from support.command_line import Command
 from support.concurrent_devices import DeviceFleet
 from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.processes import HAS_PROC, children_of, is_running
-from support.running_collectors import RunningCampaign
+from support.running_collectors import Reply, RunningCampaign
 from support.waiting import eventually
 from unpoison.collector.settings import Settings
 from unpoison.collector.supervisor import shared_listeners
@@ -174,7 +174,7 @@ def test_workers_share_rate_limits(database: str, forker: CollectorForker) -> No
     assert set(guesses) == {401, 429}
 
 
-def enrol(campaign: RunningCampaign) -> object:
+def enrol(campaign: RunningCampaign) -> Reply:
     body = {"device": secrets.token_hex(32)}
     return campaign.server.post(f"{campaign.path}/tickets", body)
 

@@ -26,6 +26,7 @@ class CollectorProcess:
 
     address: str
     operator: Operator
+    pid: int = 0
 
     @property
     def port(self) -> int:
@@ -57,7 +58,7 @@ def collector_process(folder: Path, *options: str) -> Iterator[CollectorProcess]
         if not line.startswith("Collector: "):
             raise InvalidParameter("unpoison serve", "must print its address", line)
         address = line.split()[1]
-        yield CollectorProcess(address, Operator(address, token))
+        yield CollectorProcess(address, Operator(address, token), process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()
