@@ -332,3 +332,21 @@ def test_a_token_that_is_shown_to_both_at_once_lets_one_device_in(pair: Pair) ->
     statuses = Counter(status for outcome in outcomes for status in outcome.statuses)
     assert statuses == {200: 20, 409: 20}
     eventually(lambda: campaign.status()["enrolled"] == 20)
+
+
+def test_rate_limits_are_those_of_both(pair: Pair) -> None:
+    """Who has used up a limit at one server is refused by the other, and stored as a hash."""
+    first, second = pair.servers
+    guesses = [
+        server.request("GET", "/v1/campaigns", token=secrets.token_hex(32)).status
+        for _ in range(25)
+        for server in (first, second)
+    ]
+    # Twenty a minute, and one more for each three seconds that this takes.
+    assert set(guesses) == {401, 429}
+    assert 20 <= guesses.count(401) < 35
+    with open_database(pair.database) as opened, opened.reading() as connection:
+        addresses = connection.exec_driver_sql("SELECT address FROM rate_limits").scalars().all()
+    assert addresses
+    assert all(len(bytes(address)) == 16 for address in addresses)
+    assert not any(b"127.0.0.1" in bytes(address) for address in addresses)

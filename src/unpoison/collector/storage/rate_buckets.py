@@ -17,6 +17,9 @@ from unpoison.collector.storage.schema import rate_limits
 ROUNDING = 1e-3
 """Seconds by which sums of moments may be off: moments since 1970 are exact to some 1e-7, and a
 bucket adds few. Without it the last token of a bucket of seven would be missing."""
+CLOCK_SKEW = 60.0
+"""Seconds by which the clocks of two servers may differ: what one wrote still counts at the other.
+"""
 SELECTED_AT_ONCE = 500
 """Buckets a query: each takes two parameters, of which SQLite allows 32,766."""
 
@@ -28,6 +31,8 @@ class TokenRequest:
     >>> request = TokenRequest("guess", b"address", most=3, seconds_per_token=20.0)
     >>> request.taken(full_at=0.0, now=100), request.taken(full_at=160.0, now=100)
     ((0.0, 120.0), (20.0, 160.0))
+    >>> request.taken(full_at=200.0, now=100), request.taken(full_at=9000.0, now=100)
+    ((20.0, 160.0), (0.0, 120.0))
     """
 
     action: str
@@ -44,8 +49,9 @@ class TokenRequest:
     def taken(self, full_at: float, now: int) -> tuple[float, float]:
         """The seconds to wait, 0 if a token was taken, and when the bucket is full then."""
         empty = now + self.most * self.seconds_per_token
-        # Later than an empty bucket's: the clock was set back. Nobody waits longer for that.
-        present = min(max(full_at, float(now)), empty)
+        # Far later than an empty bucket's: the clock was set back since, and the row says nothing.
+        known = full_at if full_at <= empty + CLOCK_SKEW else 0.0
+        present = min(max(known, float(now)), empty)
         after = present + self.seconds_per_token
         return (0.0, after) if after <= empty + ROUNDING else (after - empty, present)
 
