@@ -98,6 +98,7 @@ def load_modules(package: str) -> None:
 
     A package calls it at the end of its `__init__`: a new file in the folder needs no other line.
 
+    >>> import unpoison.datasets
     >>> load_modules("unpoison.datasets")
     >>> "unpoison.datasets.taxi" in sys.modules
     True
