@@ -39,6 +39,7 @@ class Registry(Generic[Item]):
         self.kind = kind
         self._items: dict[str, Item] = {}
         self._orders: dict[str, float] = {}
+        self._filled = False
 
     def register(self, name: str, *, order: float = math.inf) -> Callable[[Registered], Registered]:
         """Decorate a class or function to register it under `name`."""
@@ -55,10 +56,41 @@ class Registry(Generic[Item]):
         return self._items[name]
 
     def __iter__(self) -> Iterator[str]:
+        self._fill()
         return iter(sorted(self._items, key=lambda name: (self._orders.get(name, math.inf), name)))
 
     def __contains__(self, name: object) -> bool:
+        self._fill()
         return name in self._items
+
+    def _fill(self) -> None:
+        """Load what `fill_on_first_use` names for this kind."""
+        if self._filled or self.kind not in _fillers:
+            return
+        items, orders = dict(self._items), dict(self._orders)
+        _fillers[self.kind]()
+        # A plugin may have replaced an item before the library's own was loaded.
+        self._items.update(items)
+        self._orders.update(orders)
+        # Last: until here other threads wait for the same imports instead of seeing a part.
+        self._filled = True
+
+
+_fillers: dict[str, Callable[[], None]] = {}
+"""By kind of registry, the function that imports all modules that register an item."""
+
+
+def fill_on_first_use(kind: str, fill: Callable[[], None]) -> None:
+    """Have the registry of this kind call `fill` before it is first looked at.
+
+    This is for items that are registered in rooms above the registry's own.
+
+    >>> fill_on_first_use("flavour", lambda: flavours.register("mint")(object) and None)
+    >>> flavours: Registry[type] = Registry("flavour")
+    >>> list(flavours)
+    ['mint']
+    """
+    _fillers[kind] = fill
 
 
 def load_modules(package: str) -> None:
@@ -66,6 +98,7 @@ def load_modules(package: str) -> None:
 
     A package calls it at the end of its `__init__`: a new file in the folder needs no other line.
 
+    >>> import unpoison.datasets
     >>> load_modules("unpoison.datasets")
     >>> "unpoison.datasets.taxi" in sys.modules
     True

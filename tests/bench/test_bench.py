@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from support.command_line import Command
 from unpoison.bench import benchmarks, ems, engines, k_rr, plain_em
 from unpoison.bench.em import iterate
 from unpoison.bench.k_rr import CategoryUsers, agreement, rivals
+from unpoison.bench.startup import MOST_SECONDS, program_seconds, server_seconds, startup
 from unpoison.engines import LocalEngine, parts_of, summarise_files
 from unpoison.errors import InvalidParameter, MissingExtra
 from unpoison.filters.buckets import Buckets
@@ -195,3 +197,33 @@ def test_rivals_count_what_we_count(rival: str, tmp_path: Path) -> None:
     assert np.array_equal(counts, ours.counts)
     totals = np.bincount(group, weights=np.asarray(rows["total"]))
     assert totals == pytest.approx([ours.sum(group_number) for group_number in range(len(totals))])
+
+
+# startup
+
+
+def test_processor_time_grows_with_the_work_of_a_program() -> None:
+    environment = dict(os.environ)
+    bare = program_seconds(["-c", "pass"], environment)
+    # A hundred million steps take several times as long as an interpreter takes to start.
+    assert program_seconds(["-c", "sum(range(10**8))"], environment) > 2 * bare
+
+
+def test_a_program_or_server_that_fails_is_not_measured(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="must end with code 0; received 3"):
+        program_seconds(["-c", "raise SystemExit(3)"], dict(os.environ))
+    wrong = {**os.environ, "UNPOISON_COLLECTOR_PORT": "none", "UNPOISON_COLLECTOR_HOST": "nowhere"}
+    with pytest.raises(InvalidParameter, match="must print its address"):
+        server_seconds(tmp_path, wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_every_start_is_measured_beside_a_bare_interpreter() -> None:
+    results = startup(rounds=1)
+    assert len(results) == len(MOST_SECONDS) + 1
+    for result, name in zip(results, MOST_SECONDS, strict=False):
+        assert result.name.startswith(name)
+        assert result.ratio is not None
+        assert result.ratio > 1
+    assert "imports of its libraries" in results[-1].name

@@ -15,7 +15,7 @@ import typer
 from support.command_line import Command
 from unpoison.attacks import attacks
 from unpoison.bench import benchmarks
-from unpoison.cli import estimation_options, plan_options
+from unpoison.cli import _parser, estimation_options, plan_options
 from unpoison.cli.app import app
 from unpoison.cli.help_names import NAMES, PLACEHOLDER
 from unpoison.client import Policy
@@ -153,3 +153,25 @@ def test_the_help_of_all_commands_imports_nothing_heavy() -> None:
 @pytest.mark.slow
 def test_the_help_of_one_command_imports_what_it_lists() -> None:
     assert "unpoison.experiments" in imported("reproduce", "--help")
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_the_parser_of_one_command_is_that_of_all_commands(name: str) -> None:
+    alone = _parser(name).commands  # type: ignore[attr-defined]
+    assert list(alone) == [name]
+    assert described(alone[name]) == described(COMMANDS[name])
+
+
+def described(command: Any) -> dict[str, Any]:
+    """What a command and its own commands take, with their help texts."""
+    parts = getattr(command, "commands", {})
+    return {
+        "help": command.help,
+        "parameters": [(part.name, part.opts, part.default) for part in command.params],
+        "commands": {name: described(part) for name, part in parts.items()},
+    }
+
+
+def test_a_first_word_that_is_no_command_is_looked_for_among_all() -> None:
+    for word in ("--version", "srve"):
+        assert list(_parser(word).commands) == list(COMMANDS)  # type: ignore[attr-defined]

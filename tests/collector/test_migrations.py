@@ -15,7 +15,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, insert, inspect, text
+from sqlalchemy import Connection, Inspector, insert, inspect, text
 
 from support.command_line import Command
 from support.database_audit import open_database
@@ -211,6 +211,37 @@ def test_migrations_make_the_schema_that_the_code_works_with(
             assert compare_metadata(context, schema.metadata) == []
 
 
+def tables_of(database: Database) -> dict[str, object]:
+    """All tables as the database itself describes them, whatever the order of their columns."""
+    tables = inspect(database.engine)
+    return {name: described(tables, name) for name in tables.get_table_names()}
+
+
+def described(tables: Inspector, name: str) -> dict[str, object]:
+    columns = {
+        column["name"]: {**column, "type": str(column["type"])}
+        for column in tables.get_columns(name)
+    }
+    indexes = sorted(tables.get_indexes(name), key=lambda index: str(index["name"]))
+    parts = [tables.get_pk_constraint(name), tables.get_foreign_keys(name), indexes]
+    return {"columns": columns, "keys and indexes": parts}
+
+
+def test_an_empty_database_gets_the_tables_that_the_migrations_make(database: str) -> None:
+    with open_database(database) as opened:
+        migrate(opened)
+        made_at_once = tables_of(opened)
+        assert revision(opened) == newest()
+        with opened.writing() as connection:
+            schema.metadata.drop_all(connection)
+            connection.execute(text("DROP TABLE alembic_version"))
+        assert tables_of(opened) == {}
+        for step in (FIRST, newest()):
+            migrate(opened, step)
+        assert tables_of(opened) == made_at_once
+        assert set(made_at_once) == {*schema.metadata.tables, "alembic_version"}
+
+
 def test_the_renamed_table_keeps_its_rows_its_key_and_its_cascade(database: str) -> None:
     with open_database(database) as upgraded:
         campaign = filled(upgraded)
@@ -273,9 +304,13 @@ def test_the_newest_revision_is_the_head_of_the_scripts() -> None:
     assert {script.revision for script in scripts.walk_revisions()} == _known_revisions()
 
 
-def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(tmp_path: Path) -> None:
-    with open_database(str(tmp_path / "reports.db")) as database:
-        migrate(database)
+@pytest.mark.parametrize("is_new", [False, True], ids=["later start", "first start"])
+def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(
+    tmp_path: Path, is_new: bool
+) -> None:
+    if not is_new:
+        with open_database(str(tmp_path / "reports.db")) as database:
+            migrate(database)
     code = (
         "import sys; from unpoison.collector.server import prepared_server\n"
         "from unpoison.collector.settings import Settings\n"

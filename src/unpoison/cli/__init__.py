@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -75,15 +76,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 @cache
-def _commands() -> Command:
-    """The commands of the application, built once: to inspect their signatures takes a while."""
-    return get_command(app)
+def _parser(first_word: str) -> Command:
+    """The parser of the command that the first word names, else of all commands.
+
+    To inspect the signatures of all commands takes as long as to import typer.
+    """
+    named = copy(app)
+    named.registered_commands = [
+        command
+        for command in app.registered_commands
+        if command.callback is not None and command.callback.__name__ == first_word
+    ]
+    named.registered_groups = [
+        group
+        for group in app.registered_groups
+        if group.typer_instance is not None and group.typer_instance.info.name == first_word
+    ]
+    is_command = named.registered_commands or named.registered_groups
+    return get_command(named if is_command else app)
 
 
 def _exit_code(arguments: list[str]) -> int:
     """Run a command, and report what went wrong in one line."""
     try:
-        code = _commands()(args=arguments, prog_name="unpoison", standalone_mode=False)
+        code = _parser(arguments[0])(args=arguments, prog_name="unpoison", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         return _discard_output()

@@ -1,7 +1,7 @@
 """Estimation methods by name: the registry, names with parameters, and running several at once.
 
 Protocols and defences file their methods here when they are imported; `unpoison.api` imports them
-all, so every method is known as soon as the package is.
+all, and the registry loads it when a method is first looked up.
 """
 
 from __future__ import annotations

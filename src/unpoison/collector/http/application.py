@@ -5,20 +5,37 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from unpoison._version import __version__
-from unpoison.collector.http.errors import add_handlers
+from unpoison.collector.http.errors import add_handlers, describe_errors
 from unpoison.collector.http.guard import Guard
 from unpoison.collector.http.metrics_server import metrics_server
-from unpoison.collector.http.routes import alarms, audit, devices, health, operators
-from unpoison.collector.http.routes.pages import add_pages
+from unpoison.collector.http.routes import alarms, audit, devices, health, operators, pages
+from unpoison.collector.http.routes.pages import add_static_files
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.service.housekeeping import Housekeeper
 
 DESCRIPTION = "Campaigns under local differential privacy that survive colluding poisoners."
+
+
+class DescribedApplication(FastAPI):
+    """A FastAPI application whose OpenAPI description has the model of our error bodies.
+
+    >>> application = DescribedApplication(title="unpoison collector")
+    >>> application.router.routes.extend(devices.router.routes)
+    >>> "ErrorBody" in application.openapi()["components"]["schemas"]
+    True
+    """
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe_errors(super().openapi())
+        return self.openapi_schema
 
 
 def application_of(collector: Collector, metrics_listener: socket.socket | None = None) -> Guard:
@@ -40,7 +57,7 @@ def application_of(collector: Collector, metrics_listener: socket.socket | None 
         async with collector, Housekeeper(collector), metrics:
             yield
 
-    inner = FastAPI(
+    inner = DescribedApplication(
         title="unpoison collector",
         description=DESCRIPTION,
         version=__version__,
@@ -51,9 +68,11 @@ def application_of(collector: Collector, metrics_listener: socket.socket | None 
     )
     inner.state.collector = collector
     add_handlers(inner)
-    for routes in (devices, operators, alarms, audit, health):
-        inner.include_router(routes.router)
-    add_pages(inner)
+    # Not `include_router`: for prefixes and dependencies that we do not add, it builds all routes
+    # once more, at the first request.
+    for part in (devices, operators, alarms, audit, health, pages):
+        inner.router.routes.extend(part.router.routes)
+    add_static_files(inner)
     if collector.settings.allowed_origins:
         inner.add_middleware(
             CORSMiddleware,

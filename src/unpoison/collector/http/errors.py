@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -15,6 +16,9 @@ from unpoison.collector.http.models import ErrorBody
 
 CODE_BY_STATUS = {404: "not-found", 405: "method-not-allowed"}
 """Our codes for errors that the framework raises; any other status is `invalid-request`."""
+ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+"""The body of every refusal, by the name of its model: FastAPI would build a validator for each
+refusal of each route, a hundred of them, which nothing uses. `describe_errors` adds the model."""
 BODY_CODES = ("too-slow", "too-large", "unsupported-media-type")
 """Refusals of every route that takes a body; the guard makes them."""
 
@@ -100,11 +104,28 @@ def responses(*codes: str) -> dict[int | str, dict[str, Any]]:
     """
     described: dict[int | str, dict[str, Any]] = {}
     if "invalid-request" in codes:
-        described[400] = {"model": ErrorBody, "description": "invalid-request (no JSON)"}
+        described[400] = {"content": ERROR_CONTENT, "description": "invalid-request (no JSON)"}
         codes += BODY_CODES
     for code in codes:
         status = CAUSES[code][0]
         codes_so_far = described.get(status, {}).get("description", "")
         text = f"{codes_so_far}, {code}" if codes_so_far else code
-        described[status] = {"model": ErrorBody, "description": text}
+        described[status] = {"content": ERROR_CONTENT, "description": text}
     return described
+
+
+def describe_errors(description: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAPI description with the model of error bodies, which `responses` names.
+
+    >>> described = describe_errors({"paths": {}, "components": {"schemas": {"Invites": {}}}})
+    >>> list(described["components"]["schemas"])
+    ['ErrorBody', 'ErrorDetail', 'Invites']
+    """
+    error = ErrorBody.model_json_schema(
+        ref_template="#/components/schemas/{model}", mode="serialization"
+    )
+    components = description["components"]
+    ours = {**error.pop("$defs"), "ErrorBody": error}
+    # FastAPI leaves out defaults that are null, too.
+    schemas = {**components["schemas"], **jsonable_encoder(ours, exclude_none=True)}
+    return {**description, "components": {**components, "schemas": dict(sorted(schemas.items()))}}

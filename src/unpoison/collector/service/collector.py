@@ -281,7 +281,8 @@ class Collector:
 
     async def estimate(self, campaign: Campaign, request: EstimateRequest | None = None) -> str:
         """The Estimate as JSON; those by the default method are stored for the page's chart."""
-        default = EstimateRequest.of(campaign.plan)
+        # In a thread: the first request loads all methods, and devices are served meanwhile.
+        default = await asyncio.to_thread(EstimateRequest.of, campaign.plan)
         collected = await self.collected(campaign)
         text = await self.estimator.estimate(campaign, collected, request or default)
         # A cached estimate is the same object as when it was stored, and not stored again.

@@ -14,7 +14,6 @@ from unpoison.collector.campaigns.tallies import summary_of_counts
 from unpoison.collector.faults import Fault
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 from unpoison.errors import InvalidParameter, UnpoisonError
-from unpoison.estimate.methods import FilterMethod, default_method, estimate_summary, find_method
 from unpoison.estimate.statistic import Statistic
 from unpoison.plan import Plan
 from unpoison.summary import Summary
@@ -55,6 +54,8 @@ class EstimateRequest:
         post_processing: str | None = None,
     ) -> EstimateRequest:
         """Check a request's parameters against the methods there are, and against the plan."""
+        from unpoison.estimate.methods import default_method, find_method
+
         try:
             wanted = Statistic.of(plan, statistic, post_processing)
             method = find_method(method or default_method(plan)).name
@@ -96,6 +97,8 @@ def estimate_json(
     >>> estimate_json(plan.to_json(), run.summary.counts, EstimateRequest("ostrich", "mean"))[:21]
     '{"method": "ostrich",'
     """
+    from unpoison.estimate.methods import FilterMethod, estimate_summary, find_method
+
     summary = summary_of_counts(parsed_plan(plan_json), counts)
     method = find_method(request.method)
     compares = isinstance(method, FilterMethod) and "enrolled" in method.option_names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -219,8 +220,9 @@ async def estimate(
 ) -> Response:
     """The present Estimate; methods with parameters are for operators only."""
     cached = await collector.campaign(campaign)
-    wanted = EstimateRequest.of(
-        cached.plan, method or None, statistic or None, post_processing or None
+    # In a thread: the first request loads all methods, and devices are served meanwhile.
+    wanted = await asyncio.to_thread(
+        EstimateRequest.of, cached.plan, method or None, statistic or None, post_processing or None
     )
     if wanted.costly:
         await need_token(request, collector, token)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
-from fastapi.templating import Jinja2Templates
 
 from unpoison._version import __version__
 from unpoison.collector.faults import Fault
 from unpoison.collector.http.access import Service
 from unpoison.collector.service.collector import Collector
 
+if TYPE_CHECKING:
+    from fastapi.templating import Jinja2Templates
+
 PAGE_FOLDER = Path(__file__).parents[2] / "page"
-templates = Jinja2Templates(PAGE_FOLDER / "templates")
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@cache
+def _templates() -> Jinja2Templates:
+    """The pages' templates, loaded for the first page: a server of devices alone needs none."""
+    from fastapi.templating import Jinja2Templates
+
+    return Jinja2Templates(PAGE_FOLDER / "templates")
 
 
 def _page(
@@ -28,7 +39,7 @@ def _page(
         "campaign": campaign,
         "public": collector.settings.public,
     }
-    return templates.TemplateResponse(request, template, context)
+    return _templates().TemplateResponse(request, template, context)
 
 
 async def _campaign_page(
@@ -74,13 +85,12 @@ async def privacy_pass() -> FileResponse:
     return FileResponse(PAGE_FOLDER / "static" / "privacy-pass.js", media_type="text/javascript")
 
 
-def add_pages(application: FastAPI) -> None:
-    """Add the pages and their static files to an application.
+def add_static_files(application: FastAPI) -> None:
+    """Add the files that pages load to an application.
 
     >>> application = FastAPI()
-    >>> add_pages(application)
+    >>> add_static_files(application)
     >>> application.url_path_for("static", path="page.css")
     '/static/page.css'
     """
-    application.include_router(router)
     application.mount("/static", StaticFiles(directory=PAGE_FOLDER / "static"), name="static")
