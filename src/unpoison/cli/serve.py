@@ -212,11 +212,15 @@ def _accept_new_keys(settings: Settings) -> None:
 
 def _run(settings: Settings) -> None:
     """Run the collector until Ctrl-C or SIGTERM, both of which are a normal end."""
-    from unpoison.collector.server import run
-    from unpoison.collector.supervisor import run_workers
-
     with suppress(KeyboardInterrupt, SystemExit):
-        (run if settings.workers == 1 else run_workers)(settings, _print_addresses)
+        if settings.workers > 1:
+            from unpoison.collector.supervisor import run_workers
+
+            run_workers(settings, _print_addresses)
+        else:
+            from unpoison.collector.server import run
+
+            run(settings, _print_addresses)
 
 
 def _print_addresses(address: str, prepared: PreparedServer) -> None:

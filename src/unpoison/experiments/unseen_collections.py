@@ -89,7 +89,9 @@ class UnseenCell(Cell):
         if self.kind == NOBODY or self.kind in UNSEEABLE:
             return math.nan
         error = informed_mean(run, population, self.attack) - run.truth
-        return float(np.divide(error**2, run.floor))
+        # The floor is zero where all users have one value: any error is then infinitely larger.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.divide(error**2, run.floor))
 
 
 def slice_of(value: float, ends: Mapping[str, float]) -> str:
