@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from unpoison.bench.campaign_list import campaign_list
 from unpoison.bench.load import Outcome, fire, post
 from unpoison.bench.result import Result, benchmarks, duration
 from unpoison.collector.process import CollectorProcess, collector_process
@@ -43,7 +44,7 @@ PLAN = Plan.new("piecewise-integer", epsilon=1.0, min_epsilon=0.0625, low=0, hig
 
 @benchmarks.register("collector", order=3)
 def collector() -> list[Result]:
-    """Measure enrolment, single and batched submissions on SQLite, and on PostgreSQL if named."""
+    """Measure enrolment, submissions and the list on SQLite, and on PostgreSQL if named."""
     if find_spec("uvicorn") is None:
         raise MissingExtra("the benchmark of the collector", "collector")
     results = _measured("SQLite", None)
@@ -61,6 +62,7 @@ def _measured(name: str, database: str | None) -> list[Result]:
             _enrolment(name, singles.enrolment),
             *_steady(name, steady, singles.counted()),
             *_batched(name, batches, gateway),
+            *campaign_list(name, server),
         ]
 
 
