@@ -19,6 +19,9 @@ from support.running_issuers import running_issuer
 from support.token_holders import key_holder
 from support.waiting import HANG_SECONDS
 from unpoison import Plan
+from unpoison.issuer.refusals import Refusal
+from unpoison.issuer.register import Register
+from unpoison.issuer.signing_keys import load_public_key
 from unpoison.privacy_pass import IssuerKey
 
 server = server_fixture(**NO_RATE_LIMITS)
@@ -50,6 +53,25 @@ def test_a_key_and_accounts_are_made(unpoison: Command) -> None:
     accounts = unpoison.done("issuer", "accounts", "-n", "3").out.split()
     assert len(set(accounts)) == 3
     assert not any(account.encode() in Path("issuer.db").read_bytes() for account in accounts)
+
+
+def test_accounts_are_removed(unpoison: Command) -> None:
+    accounts = unpoison.done("issuer", "accounts", "-n", "3").out.split()
+    Path("left.txt").write_text("\n".join([*accounts[:2], "nobody"]), encoding="ascii")
+    assert unpoison.done("issuer", "remove", "left.txt").out == "removed: 2\nunknown: 1\n"
+    with Register(Path("issuer.db")) as register:
+        assert [register.knows(account) for account in accounts] == [False, False, True]
+
+
+def test_a_key_replaces_another(unpoison: Command) -> None:
+    unpoison.done("issuer", "key", "rides.pem")
+    unpoison.done("issuer", "key", "rides-2.pem", "--replaces", "rides.pub.pem")
+    old, new = (load_public_key(Path(f"{name}.pub.pem")) for name in ("rides", "rides-2"))
+    with Register(Path("issuer.db")) as register:
+        [account] = register.add_accounts(1)
+        register.count(account, old.id, b"first", most=1)
+        with pytest.raises(Refusal, match="all its tokens"):
+            register.count(account, new.id, b"second", most=1)
 
 
 @pytest.fixture
@@ -108,6 +130,10 @@ def test_all_commands_together_let_an_account_report_once(
         (("key", "no/folder/rides.pem"), "cannot be made"),
         (("key", "plan.json"), "plan.json: cannot be made"),
         (("key",), "file"),
+        (("key", "new.pem", "--replaces", "nowhere.pem"), "nowhere.pem: cannot be read"),
+        (("key", "new.pem", "--replaces", "plan.json"), "must be a public key in PEM"),
+        (("remove", "nowhere.txt"), "nowhere.txt"),
+        (("remove", "plan.json", "--register", "plan.json"), "cannot be opened as a register"),
         (("accounts", "-n", "0"), "--count must be at least 1"),
         (("accounts", "--register", "plan.json"), "cannot be opened as a register"),
         (("serve",), "keys"),

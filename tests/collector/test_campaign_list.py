@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from sqlalchemy import Connection, event
 
 from support.raw_http import NO_RATE_LIMITS, assert_refused, server_fixture
 from support.running_collectors import SMALL_PLAN, InProcessCollector, in_process_collector
@@ -147,6 +149,35 @@ def test_no_plan_is_parsed_for_a_list(
     assert parsed == []
     assert campaign_module.parsed_plan(Plan.from_dict(SMALL_PLAN).to_json())
     assert len(parsed) == 1, "the count would have seen it"
+
+
+def test_a_list_takes_as_many_statements_however_many_campaigns_there_are(
+    server: InProcessCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, statements = server.collector.read_cache, list[str]()
+
+    def read_and_count(read: Callable[[Connection], Any]) -> Any:
+        """As the cache reads, with the statements of a list; others may be read meanwhile."""
+        executed: list[str] = []
+        with cache.database.reading() as connection:
+            event.listen(
+                connection, "before_cursor_execute", lambda *call: executed.append(call[2])
+            )
+            result = read(connection)
+        if isinstance(result, dict) and "campaigns" in result:
+            statements.extend(executed)
+        return result
+
+    def statements_of_list(campaigns: int) -> int:
+        statements.clear()
+        assert len(ids(page(server, search="Counted", limit=MOST_ENTRIES))) == campaigns
+        return len(statements)
+
+    monkeypatch.setattr(cache, "_read", read_and_count)
+    add(server, 2, START - 20_000, name="Counted")
+    few = statements_of_list(2)
+    add(server, 60, START - 20_000, name="Counted")
+    assert 0 < statements_of_list(62) == few <= 5
 
 
 @pytest.mark.parametrize("keys", [SMALL_PLAN, TIERED, BASELINE], ids=["dap", "tiers", "baseline"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import stat
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ from support.running_collectors import Reply
 from support.running_issuers import RunningIssuer, running_issuer
 from support.token_holders import key_holder
 from unpoison import InvalidFile, InvalidParameter
-from unpoison.issuer.refusals import REFUSALS
+from unpoison.issuer.refusals import REFUSALS, Refusal
 from unpoison.issuer.register import Register
 from unpoison.issuer.signing_keys import SigningKeys, make_key_files
+from unpoison.issuer.wrong_accounts import MOST, SECONDS, WrongAccounts
 from unpoison.privacy_pass import (
     IssuerKey,
     PendingToken,
@@ -100,6 +102,79 @@ def test_without_an_account_there_is_no_token(issuer: RunningIssuer, header: str
     reply = issuer.request("POST", "/token-request", body, **headers)
     assert (reply.status, reply.code) == (401, "unauthorized")
     assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_wrong_credentials_are_limited_and_right_ones_are_let_through() -> None:
+    with running_issuer(KEYS[:1]) as issuer:
+        replies = [ask(issuer, f"guess {number}", b"") for number in range(MOST + 2)]
+        assert [reply.status for reply in replies] == [401] * MOST + [429] * 2
+        assert replies[-1].code == "rate-limited"
+        assert 1 <= int(replies[-1].headers["retry-after"]) <= SECONDS
+        assert ask(issuer, issuer.account(), pending().request().encode()).status == 200
+        assert ask(issuer, "another guess", b"").status == 429
+
+
+def test_addresses_are_limited_by_themselves_and_for_a_minute() -> None:
+    moment = 0.0
+    wrong = WrongAccounts(clock=lambda: moment)
+    for number in range(MOST):
+        assert wrong.refusal(f"2001:db8::{number:x}").code == "unauthorized"
+    moment = SECONDS - 1.5
+    refusal = wrong.refusal("2001:db8::ffff:1")
+    assert (refusal.code, refusal.retry_after) == ("rate-limited", 2)
+    assert wrong.refusal("2001:db8:0:1::1").code == "unauthorized"
+    assert wrong.refusal("192.0.2.1").code == "unauthorized"
+    moment = float(SECONDS)
+    assert wrong.refusal("2001:db8::1").code == "unauthorized"
+
+
+def test_no_more_addresses_are_remembered_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.issuer.wrong_accounts.MOST_ADDRESSES", 2)
+    wrong = WrongAccounts(clock=lambda: 0.0)
+    for _ in range(MOST + 1):
+        refusal = wrong.refusal("192.0.2.1")
+    assert refusal.code == "rate-limited"
+    for address in ("192.0.2.2", "::ffff:192.0.2.3"):
+        assert wrong.refusal(address).code == "unauthorized"
+    assert wrong.refusal("192.0.2.1").code == "unauthorized", "it was forgotten"
+
+
+def test_a_removed_account_gets_no_more_tokens_and_its_last_one_stays_valid(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "issuer.db"
+    with running_issuer(KEYS[:1], path, tokens=2) as issuer:
+        leaving, staying = issuer.account(), issuer.account()
+        item = pending()
+        token = item.finalise(ask(issuer, leaving, item.request().encode()).body)
+        # As the command does it beside a running issuer.
+        with Register(path) as register:
+            assert register.remove_accounts([leaving, "nobody"]) == 1
+        assert ask(issuer, leaving, pending().request().encode()).code == "unauthorized"
+        assert ask(issuer, leaving, item.request().encode()).code == "unauthorized"
+        assert ask(issuer, staying, pending().request().encode()).status == 200
+    assert token.is_valid(KEYS[0].key, CHALLENGE)
+    removed = hashlib.sha256(leaving.encode()).digest()
+    assert removed not in path.read_bytes()
+
+
+def test_a_key_that_replaces_another_counts_together_with_it(tmp_path: Path) -> None:
+    first, second = (holder.key for holder in KEYS)
+    third = key_holder("third").key
+    with running_issuer(KEYS, tmp_path / "issuer.db") as issuer:
+        before, after = issuer.account(), issuer.account()
+        old = pending(0)
+        answer = ask(issuer, before, old.request().encode())
+        issuer.register.replace_key(first.id, second.id)
+        issuer.register.replace_key(second.id, third.id)
+        assert ask(issuer, before, pending(1).request().encode()).code == "no-tokens-left"
+        assert ask(issuer, before, old.request().encode()).body == answer.body
+        item = pending(1)
+        token = item.finalise(ask(issuer, after, item.request().encode()).body)
+        assert token.is_valid(second, CHALLENGE)
+        assert ask(issuer, after, pending(0).request().encode()).code == "no-tokens-left"
+        with pytest.raises(Refusal, match="all its tokens"):
+            issuer.register.count(after, third.id, b"of the newest", most=1)
 
 
 def unknown_key_id() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
+from unpoison.bench.campaign_list import campaign_list
 from unpoison.bench.fleet import BATCH_SIZE, Fleet, served
 from unpoison.bench.load import Outcome, fire
 from unpoison.bench.result import Result, benchmarks
@@ -28,7 +29,7 @@ POSTGRESQL = "UNPOISON_BENCH_POSTGRESQL"
 
 @benchmarks.register("collector", order=3)
 def collector() -> list[Result]:
-    """Measure enrolment and submissions on SQLite, and on PostgreSQL if its address is given."""
+    """Measure enrolment, submissions and the list on SQLite, and on PostgreSQL if named."""
     if find_spec("uvicorn") is None:
         raise MissingExtra("the benchmark of the collector", "collector")
     databases = {"SQLite": None, "PostgreSQL": os.environ.get(POSTGRESQL)}
@@ -50,6 +51,7 @@ def _measured(name: str, database: str | None) -> list[Result]:
             _enrolment(name, singles.enrolment),
             *steady,
             *_batched(name, batches, gateway),
+            *campaign_list(name, server),
         ]
 
 

@@ -36,15 +36,28 @@ def make_key(
     file: Annotated[
         Path, typer.Argument(help="Where to write the private key, such as rides.pem.")
     ],
+    replaces: Annotated[
+        Path | None,
+        option("Public key of an earlier key: who has had a token of it gets none of the new one."),
+    ] = None,
+    register: Register = DEFAULT_REGISTER,
 ) -> None:
     """Make a key: the private one in FILE, the public one beside it (rides.pub.pem).
 
     Example: unpoison issuer key rides.pem
     """
     _check_extra()
-    from unpoison.issuer.signing_keys import make_key_files
+    from unpoison.issuer.register import Register as OpenRegister
+    from unpoison.issuer.signing_keys import load_public_key, make_key_files
 
-    key, public = make_key_files(file)
+    if replaces is None:
+        key, public = make_key_files(file)
+    else:
+        old = load_public_key(replaces)
+        # Opened before the key is made: one that did not count with the old would let all in again.
+        with OpenRegister(register) as opened:
+            key, public = make_key_files(file)
+            opened.replace_key(old.id, key.id)
     typer.echo(f"private key: {file}\npublic key: {public}\nid: {key.id.hex()}")
 
 
@@ -62,6 +75,31 @@ def accounts(
 
     with OpenRegister(register) as opened:
         typer.echo("\n".join(opened.add_accounts(count)))
+
+
+@issuer.command()
+def remove(
+    file: Annotated[
+        typer.FileText,
+        typer.Argument(
+            help="Tokens of accounts, one a line; - for standard input.", errors="replace"
+        ),
+    ],
+    register: Register = DEFAULT_REGISTER,
+) -> None:
+    """Remove accounts: they get no more tokens. Those that they have stay valid.
+
+    A running issuer refuses them at once. Tokens are read from a file, since other users of the
+    machine can see the arguments of a command.
+
+    Example: unpoison issuer remove left.txt
+    """
+    tokens = file.read().split()
+    from unpoison.issuer.register import Register as OpenRegister
+
+    with OpenRegister(register) as opened:
+        removed = opened.remove_accounts(tokens)
+    typer.echo(f"removed: {removed}\nunknown: {len(tokens) - removed}")
 
 
 @issuer.command()

@@ -147,7 +147,9 @@ class Policy:
             raise InvalidParameter("categories", f"must be at least {MIN_CATEGORIES}", len(names))
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
-            raise InvalidParameter("categories", "must differ", f"{sorted(repeated)[0]!r} twice")
+            raise InvalidParameter(
+                "categories", "must differ from one another", f"{sorted(repeated)[0]!r} twice"
+            )
 
     def _set_number(self, name: str) -> None:
         object.__setattr__(self, name, number(vars(self), name))

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from unpoison.issuer.refusals import Refusal
 from unpoison.issuer.service import REQUEST_PATH, TokenService
+from unpoison.issuer.wrong_accounts import WrongAccounts
 from unpoison.privacy_pass.issuance import (
     DIRECTORY_PATH,
     DIRECTORY_TYPE,
@@ -36,7 +37,7 @@ def application_of(service: TokenService, origins: Sequence[str] = ()) -> FastAP
     '/token-request'
     """
     # No description for machines: RFC 9578 is the description.
-    application = FastAPI(openapi_url=None)
+    application, wrong_accounts = FastAPI(openapi_url=None), WrongAccounts()
 
     @application.get(DIRECTORY_PATH)
     async def directory() -> Response:
@@ -46,6 +47,10 @@ def application_of(service: TokenService, origins: Sequence[str] = ()) -> FastAP
     @application.post(REQUEST_PATH)
     async def token_request(request: Request) -> Response:
         account = _account(request)
+        # Before the body is read: whoever has no account makes no work. Right credentials are let
+        # through however many wrong ones came from the same address, which may be a proxy's.
+        if not await asyncio.to_thread(service.register.knows, account):
+            raise wrong_accounts.refusal(request.client.host if request.client else "")
         if request.headers.get("content-type", "").partition(";")[0].strip() != REQUEST_TYPE:
             raise Refusal("unsupported-media-type")
         body = await _bounded_body(request)
@@ -67,11 +72,9 @@ def application_of(service: TokenService, origins: Sequence[str] = ()) -> FastAP
 
 
 def _account(request: Request) -> str:
-    """The account's token in the header of the request."""
+    """The account's token in the header of the request; empty if there is none."""
     header = request.headers.get("authorization", "")
-    if not header.lower().startswith(BEARER):
-        raise Refusal("unauthorized")
-    return header[len(BEARER) :].strip()
+    return header[len(BEARER) :].strip() if header.lower().startswith(BEARER) else ""
 
 
 async def _bounded_body(request: Request) -> bytes:
@@ -88,5 +91,4 @@ async def _refuse(request: Request, fault: Exception) -> Response:
     if isinstance(fault, HTTPException):
         fault = Refusal("method-not-allowed" if fault.status_code == 405 else "not-found")
     refusal = fault if isinstance(fault, Refusal) else Refusal("not-found")
-    headers = {"WWW-Authenticate": "Bearer"} if refusal.code == "unauthorized" else None
-    return JSONResponse(refusal.body(), refusal.status, headers)
+    return JSONResponse(refusal.body(), refusal.status, refusal.headers())

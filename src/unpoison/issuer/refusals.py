@@ -13,6 +13,7 @@ REFUSALS: dict[str, tuple[int, str]] = {
     "method-not-allowed": (405, "This address does not support this method."),
     "unsupported-media-type": (415, "The body must be application/private-token-request."),
     "invalid-request": (422, "The body is no request for a token of one of this issuer's keys."),
+    "rate-limited": (429, "Too many wrong tokens of accounts: wait before you try another."),
 }
 """Each code with its HTTP status and its message; 422 for all faults of a request by RFC 9578."""
 
@@ -24,13 +25,19 @@ class Refusal(UnpoisonError):
     403
     """
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, retry_after: int | None = None) -> None:
         super().__init__(code)
-        self.code = code
+        self.code, self.retry_after = code, retry_after
         self.status, self.message = REFUSALS[code]
 
     def __str__(self) -> str:
         return self.message
+
+    def headers(self) -> dict[str, str]:
+        """The headers that go with the refusal."""
+        if self.retry_after is not None:
+            return {"Retry-After": str(self.retry_after)}
+        return {"WWW-Authenticate": "Bearer"} if self.code == "unauthorized" else {}
 
     def body(self) -> dict[str, Any]:
         """The JSON body that all refusals share."""

@@ -1,5 +1,8 @@
 """The register of an issuer: its accounts, and how many tokens each has had of each key.
 
+A key that replaces another counts together with it: who has had a token of the old key gets none of
+the new one.
+
 Accounts and requests are stored as SHA-256 hashes. Account tokens have 256 random bits and blinded
 messages 2048, so that no dictionary leads back from a hash.
 """
@@ -10,7 +13,7 @@ import hashlib
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -32,6 +35,10 @@ CREATE TABLE IF NOT EXISTS issued (
     key_id BLOB NOT NULL,
     request BLOB NOT NULL,
     PRIMARY KEY (account, key_id, request)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS replaced (
+    key_id BLOB PRIMARY KEY,
+    counts_as BLOB NOT NULL
 ) WITHOUT ROWID;
 """
 
@@ -62,6 +69,40 @@ class Register(Closing):
             )
         return tokens
 
+    def remove_accounts(self, tokens: Sequence[str]) -> int:
+        """Remove accounts and what was counted for them; returns how many there were.
+
+        >>> with Register(None) as register:
+        ...     [account] = register.add_accounts(1)
+        ...     register.remove_accounts([account, "nobody"]), register.knows(account)
+        (1, False)
+        """
+        accounts = [(_hash(token),) for token in tokens]
+        with self._transaction() as database:
+            database.executemany("DELETE FROM issued WHERE account = ?", accounts)
+            return database.executemany("DELETE FROM accounts WHERE account = ?", accounts).rowcount
+
+    def replace_key(self, old: bytes, new: bytes) -> None:
+        """Count tokens of the key with the id `new` together with those of the key `old`.
+
+        >>> with Register(None) as register:
+        ...     [account] = register.add_accounts(1)
+        ...     register.replace_key(b"old", b"new")
+        ...     register.count(account, b"old", b"request", most=1)
+        ...     register.count(account, b"new", b"another", most=1)
+        Traceback (most recent call last):
+            ...
+        unpoison.issuer.refusals.Refusal: This account has had all its tokens of this key.
+        """
+        with self._transaction() as database:
+            row = (new, self._counts_as(old))
+            database.execute("INSERT INTO replaced VALUES (?, ?)", row)
+
+    def knows(self, token: str) -> bool:
+        """Whether there is an account with this token."""
+        with self._lock:
+            return self._has_account(_hash(token))
+
     def count(self, token: str, key_id: bytes, request: bytes, most: int) -> None:
         """Count a request for a token of a key, unless the same one was counted before.
 
@@ -70,7 +111,9 @@ class Register(Closing):
         """
         account, digest = _hash(token), hashlib.sha256(request).digest()
         with self._transaction() as database:
-            self._check_account(account)
+            if not self._has_account(account):
+                raise Refusal("unauthorized")
+            key_id = self._counts_as(key_id)
             issued = {
                 bytes(row[0])
                 for row in database.execute(
@@ -89,10 +132,15 @@ class Register(Closing):
         with self._lock:
             self._connection.close()
 
-    def _check_account(self, account: bytes) -> None:
+    def _has_account(self, account: bytes) -> bool:
         known = "SELECT 1 FROM accounts WHERE account = ?"
-        if self._connection.execute(known, (account,)).fetchone() is None:
-            raise Refusal("unauthorized")
+        return self._connection.execute(known, (account,)).fetchone() is not None
+
+    def _counts_as(self, key_id: bytes) -> bytes:
+        """The id of the first key of those that replaced one another."""
+        replaced = "SELECT counts_as FROM replaced WHERE key_id = ?"
+        row = self._connection.execute(replaced, (key_id,)).fetchone()
+        return key_id if row is None else bytes(row[0])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -110,6 +158,8 @@ def _open(path: Path | None) -> sqlite3.Connection:
         # The lock takes the place of sqlite3's check for one thread.
         connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
         _check_is_register(connection)
+        # Accounts that are removed are overwritten, not only marked as free.
+        connection.execute("PRAGMA secure_delete = ON")
         connection.executescript(SCHEMA)
     except (OSError, sqlite3.Error) as fault:
         raise InvalidFile(name, f"cannot be opened as a register ({fault})") from None

@@ -58,6 +58,25 @@ def make_key_files(path: Path) -> tuple[IssuerKey, Path]:
     return key, public_path
 
 
+def load_public_key(path: Path) -> IssuerKey:
+    """Read a public key from a PEM file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     key, public_path = make_key_files(Path(folder, "rides.pem"))
+    ...     load_public_key(public_path) == key
+    True
+    """
+    try:
+        return IssuerKey.from_pem(path.read_text(encoding="ascii"))
+    except OSError as fault:
+        raise InvalidFile(path, f"cannot be read ({fault.strerror})") from None
+    except UnicodeDecodeError:
+        raise InvalidFile(path, "must be a public key in PEM") from None
+    except InvalidParameter as fault:
+        raise InvalidFile(path, f"{fault.parameter} {fault.rule}") from None
+
+
 def _write(path: Path, data: bytes, mode: int) -> None:
     try:
         # Private from the moment it exists: a later chmod would leave a gap.

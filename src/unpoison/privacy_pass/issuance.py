@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
-from unpoison.errors import InvalidParameter
 from unpoison.privacy_pass.blind_rsa import SALT_BYTES, RsaPrivateKey
-from unpoison.privacy_pass.challenge import TOKEN_TYPE, TokenChallenge
+from unpoison.privacy_pass.challenge import TokenChallenge
+from unpoison.privacy_pass.fixed_fields import TYPE_BYTES, typed_fields
 from unpoison.privacy_pass.keys import SIGNATURE_BYTES, IssuerKey
 from unpoison.privacy_pass.token import NONCE_BYTES, Token, token_input
 
-REQUEST_BYTES = 2 + 1 + SIGNATURE_BYTES
+REQUEST_BYTES = len(TYPE_BYTES) + 1 + SIGNATURE_BYTES
 """The length of a request: type, the last byte of the key's id, and the blinded message."""
 REQUEST_TYPE = "application/private-token-request"
 RESPONSE_TYPE = "application/private-token-response"
@@ -34,14 +34,12 @@ class TokenRequest:
     @classmethod
     def decode(cls, data: bytes) -> TokenRequest:
         """The request in bytes."""
-        if len(data) != REQUEST_BYTES or data[:2] != TOKEN_TYPE.to_bytes(2, "big"):
-            rule = f"must be {REQUEST_BYTES} bytes of type {TOKEN_TYPE}"
-            raise InvalidParameter("token request", rule, f"{len(data)} bytes")
-        return cls(data[2], data[3:])
+        key_id, blinded = typed_fields("token request", data, 1, SIGNATURE_BYTES)
+        return cls(key_id[0], blinded)
 
     def encode(self) -> bytes:
         """The request as bytes."""
-        return TOKEN_TYPE.to_bytes(2, "big") + bytes([self.truncated_key_id]) + self.blinded
+        return TYPE_BYTES + bytes([self.truncated_key_id]) + self.blinded
 
 
 @dataclass(frozen=True)

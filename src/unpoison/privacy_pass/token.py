@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from unpoison.errors import InvalidParameter
-from unpoison.privacy_pass.challenge import TOKEN_TYPE, TokenChallenge
+from unpoison.privacy_pass.challenge import TokenChallenge
+from unpoison.privacy_pass.fixed_fields import TYPE_BYTES, typed_fields
 from unpoison.privacy_pass.keys import SIGNATURE_BYTES, IssuerKey
 
 NONCE_BYTES = 32
 """256 random bits: two tokens never have the same."""
 DIGEST_BYTES = 32
 """Bytes of SHA-256: of a challenge's hash and of a key's id."""
-INPUT_BYTES = 2 + NONCE_BYTES + 2 * DIGEST_BYTES
+INPUT_BYTES = len(TYPE_BYTES) + NONCE_BYTES + 2 * DIGEST_BYTES
 """What the issuer signs: type, nonce, hash of the challenge, id of the key."""
 TOKEN_BYTES = INPUT_BYTES + SIGNATURE_BYTES
 """The length of a token; in base64url it has 472 letters and no padding."""
@@ -38,11 +38,8 @@ class Token:
     @classmethod
     def decode(cls, data: bytes) -> Token:
         """The token in bytes."""
-        if len(data) != TOKEN_BYTES or data[:2] != TOKEN_TYPE.to_bytes(2, "big"):
-            rule = f"must be {TOKEN_BYTES} bytes of type {TOKEN_TYPE}"
-            raise InvalidParameter("token", rule, f"{len(data)} bytes")
-        nonce, digest = data[2:34], data[34:66]
-        return cls(nonce, digest, data[66:INPUT_BYTES], data[INPUT_BYTES:])
+        lengths = (NONCE_BYTES, DIGEST_BYTES, DIGEST_BYTES, SIGNATURE_BYTES)
+        return cls(*typed_fields("token", data, *lengths))
 
     def encode(self) -> bytes:
         """The token as bytes."""
@@ -74,4 +71,4 @@ def token_input(nonce: bytes, challenge_digest: bytes, key_id: bytes) -> bytes:
     >>> len(token_input(bytes(32), bytes(32), bytes(32))) == INPUT_BYTES
     True
     """
-    return TOKEN_TYPE.to_bytes(2, "big") + nonce + challenge_digest + key_id
+    return TYPE_BYTES + nonce + challenge_digest + key_id

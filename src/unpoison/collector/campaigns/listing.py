@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
-from unpoison.collector.campaigns.campaign import CACHED_PLANS
 from unpoison.collector.campaigns.group_counters import DeviceCount
 from unpoison.collector.clock import iso
 from unpoison.collector.credentials import is_campaign_id
@@ -21,6 +20,9 @@ from unpoison.collector.storage.schema import campaigns, group_counters
 
 DEFAULT_LIMIT, MOST_ENTRIES = 100, 500
 """Campaigns of a page: a screen or two by default, and at most what takes some milliseconds."""
+CACHED_FACTS = 2 * MOST_ENTRIES
+"""Plans whose facts are remembered, about a kilobyte each: with fewer than a page has, each of its
+entries would be parsed twice."""
 CURSOR_SEPARATOR = "-"
 """Stands between the moment and the id of a cursor, neither of which can contain it."""
 LISTED = ("id", "name", "state", "access", "min_users", "created_at", "closes_at", "plan")
@@ -111,7 +113,7 @@ def count_users_of(connection: Connection, plans: Mapping[str, str]) -> dict[str
     return users
 
 
-@lru_cache(maxsize=CACHED_PLANS)
+@lru_cache(maxsize=CACHED_FACTS)
 def plan_facts(text: str) -> PlanFacts:
     """Facts about a stored plan, from its JSON alone: it was checked when it was stored.
 
@@ -135,9 +137,9 @@ def plan_facts(text: str) -> PlanFacts:
     return PlanFacts(hashlib.sha256(canonical).hexdigest(), tuple(groups))
 
 
-def _counters(connection: Connection, ids: Collection[str]) -> list[Row[Any]]:
+def _counters(connection: Connection, ids: Collection[str]) -> Sequence[Row[Any]]:
     rows = select(group_counters).where(group_counters.c.campaign.in_(ids))
-    return list(connection.execute(rows))
+    return connection.execute(rows).all()
 
 
 def _entry(row: Row[Any], users: DeviceCount) -> dict[str, Any]:

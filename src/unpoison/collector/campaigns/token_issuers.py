@@ -19,6 +19,9 @@ from unpoison.privacy_pass import (
     to_base64url,
 )
 
+FIELDS = {"issuer name": "issuer.name", "key": "issuer.key", "origin": "issuer.origins"}
+"""The fields of a request, by the parameter that an error is about."""
+
 
 @dataclass(frozen=True)
 class TokenIssuer:
@@ -45,9 +48,8 @@ class TokenIssuer:
             challenge = campaign_challenge(campaign, name, tuple(origins))
             return cls(challenge, IssuerKey.from_pem(pem))
         except InvalidParameter as fault:
-            raise Fault(
-                "invalid-request", f"{fault.parameter} {fault.rule}.", field="issuer"
-            ) from None
+            field = FIELDS.get(fault.parameter, "issuer")
+            raise Fault("invalid-request", f"{fault.parameter} {fault.rule}.", field) from None
 
     @classmethod
     def find(cls, connection: Connection, campaign: str) -> TokenIssuer | None:

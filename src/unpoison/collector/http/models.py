@@ -218,33 +218,51 @@ class BatchAnswer(BaseModel):
     results: list[Accepted | Refused]
 
 
-class CampaignAnswer(BaseModel):
-    """A campaign as devices see it.
+class CampaignHead(BaseModel):
+    """What everybody who may see a campaign sees of it, without its plan.
 
-    >>> "plan" in CampaignAnswer.model_fields
-    True
+    >>> sorted(CampaignHead.model_fields)
+    ['access', 'closes_at', 'fingerprint', 'id', 'name', 'state']
     """
 
     id: str
     name: str
     state: Literal["draft", "open", "closed"]
     access: Literal["invite", "open", "token"]
-    plan: dict[str, Any]
     fingerprint: str
     closes_at: str | None
+
+
+class OperatorFields(BaseModel):
+    """What operators see of a campaign besides.
+
+    >>> sorted(OperatorFields.model_fields)
+    ['created_at', 'min_users']
+    """
+
+    created_at: str
+    min_users: int
+
+
+class CampaignAnswer(CampaignHead):
+    """A campaign as devices see it.
+
+    >>> "plan" in CampaignAnswer.model_fields
+    True
+    """
+
+    plan: dict[str, Any]
     token_challenge: str | None = None
     token_key: str | None = None
 
 
-class OperatorCampaign(CampaignAnswer):
+class OperatorCampaign(OperatorFields, CampaignAnswer):
     """A campaign as its operator sees it.
 
     >>> "notice" in OperatorCampaign.model_fields
     True
     """
 
-    created_at: str
-    min_users: int
     notice: str | None = None
 
 
@@ -258,21 +276,13 @@ class Invites(BaseModel):
     invites: list[str]
 
 
-class ListedCampaign(BaseModel):
+class ListedCampaign(OperatorFields, CampaignHead):
     """A campaign of a list, with how many users enrolled and reported.
 
     >>> "plan" in ListedCampaign.model_fields
     False
     """
 
-    id: str
-    name: str
-    state: Literal["draft", "open", "closed"]
-    access: Literal["invite", "open", "token"]
-    fingerprint: str
-    closes_at: str | None
-    created_at: str
-    min_users: int
     enrolled: int
     submissions: int
     last_estimate: dict[str, Any] | None = None

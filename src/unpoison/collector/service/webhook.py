@@ -6,12 +6,15 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import socket
+from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
 from unpoison.client.address import Address
 from unpoison.collector.campaigns.outbox import Message, oldest_message, postpone, remove
 from unpoison.collector.clock import Clock
+from unpoison.collector.service.daemon_call import daemon_call
 from unpoison.collector.storage.read_cache import ReadCache
 from unpoison.collector.storage.writer import Writer
 
@@ -33,28 +36,46 @@ def signature(secret: str, timestamp: int, body: str) -> str:
     return f"sha256={hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()}"
 
 
-def send(url: str, secret: str, message: Message, now: int) -> bool:
-    """Send a message once; whether the receiver took it.
+class Posting:
+    """A message on its way to the receiver, sent once by `send` in a thread, and ended by `abort`.
 
-    >>> send("http://127.0.0.1:9", "a secret", Message(1, "a1", "{}", 0, 0), now=0)
+    >>> Posting("http://127.0.0.1:9", "a secret", Message(1, "a1", "{}", 0, 0), now=0).send()
     False
     """
-    address = Address.parse_for_secrets(url)
-    connection_class = HTTPSConnection if address.secure else HTTPConnection
-    connection = connection_class(address.host, address.port, timeout=TIMEOUT_SECONDS)
-    headers = {
-        "Content-Type": "application/json",
-        "X-Unpoison-Id": message.id,
-        "X-Unpoison-Timestamp": str(now),
-        "X-Unpoison-Signature": signature(secret, now, message.body),
-    }
-    try:
-        connection.request("POST", address.prefix or "/", message.body.encode(), headers)
-        return connection.getresponse().status in TAKEN
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
+
+    def __init__(self, url: str, secret: str, message: Message, now: int) -> None:
+        address = Address.parse_for_secrets(url)
+        self.path, self.body = address.prefix or "/", message.body.encode()
+        self.headers = {
+            "Content-Type": "application/json",
+            "X-Unpoison-Id": message.id,
+            "X-Unpoison-Timestamp": str(now),
+            "X-Unpoison-Signature": signature(secret, now, message.body),
+        }
+        connection_class = HTTPSConnection if address.secure else HTTPConnection
+        self.connection = connection_class(address.host, address.port, timeout=TIMEOUT_SECONDS)
+        self.aborted = False
+
+    def send(self) -> bool:
+        """Whether the receiver took the message."""
+        try:
+            self.connection.connect()
+            if self.aborted:
+                return False
+            self.connection.request("POST", self.path, self.body, self.headers)
+            return self.connection.getresponse().status in TAKEN
+        except (OSError, HTTPException):
+            return False
+        finally:
+            self.connection.close()
+
+    def abort(self) -> None:
+        """Hang up, so that `send` returns; a receiver that sends a byte now and then would hold it
+        for as long as it likes, since timeouts of sockets begin anew with each."""
+        self.aborted = True
+        # The thread may close the connection at the same moment.
+        with suppress(OSError, AttributeError):
+            self.connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 class Webhook:
@@ -85,10 +106,19 @@ class Webhook:
             now = self.clock.now()
             if message.next_at > now:
                 return
-            # In a thread, so that a slow receiver holds up nobody.
-            taken = await asyncio.to_thread(send, self.url, self.secret, message, now)
-            if not taken:
+            if not await self._sent(message, now):
                 log.warning("webhook not delivered", extra={"cause": "unavailable"})
                 await self.writer.call(partial(postpone, message=message, now=self.clock.now()))
                 return
             await self.writer.call(partial(remove, message=message))
+
+    async def _sent(self, message: Message, now: int) -> bool:
+        """Whether the receiver took a message in time; a slow one holds up nobody, nor the end."""
+        posting = Posting(self.url, self.secret, message, now)
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await daemon_call(posting.send)
+        except TimeoutError:
+            return False
+        finally:
+            posting.abort()

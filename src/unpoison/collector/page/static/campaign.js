@@ -17,6 +17,7 @@ import { showHistograms } from "./histograms.js";
 import { showHistory } from "./history.js";
 import { poll } from "./live.js";
 import { methodsFor, statisticsFor } from "./methods.js";
+import { showOnset } from "./onset.js";
 import { showPlan, startDownloads } from "./plan-view.js";
 import { demandToken, showRefusal } from "./refusal.js";
 import { showRejections } from "./rejections.js";
@@ -53,7 +54,7 @@ function showStatus(latest) {
   show(byId("campaign"), true);
   showProgress(status);
   offerMethods();
-  for (const part of [showGroups, showActivity, showRejections, showPlan]) part(status);
+  for (const part of [showOnset, showGroups, showActivity, showRejections, showPlan]) part(status);
   showHistory(status, byId("method").value);
 }
 

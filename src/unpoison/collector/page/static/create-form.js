@@ -6,6 +6,7 @@ import { byId, setText, show } from "./dom.js";
 import { clearErrors, describeFields, showAtTop, showError } from "./field-errors.js";
 import { fromLocalField, zone } from "./format.js";
 import { previewGroups } from "./group-preview.js";
+import { issuer, showAccess } from "./issuer-fields.js";
 import { FieldError, needed, number, wholeNumber } from "./numbers.js";
 import { demandToken } from "./refusal.js";
 import { onToken } from "./token-panel.js";
@@ -18,22 +19,24 @@ const field = (name) => form.elements[name];
 export function startCreateForm() {
   describeFields(form);
   form.querySelector(".zone").textContent = zone();
-  form.addEventListener("change", showKind);
+  form.addEventListener("change", showChosen);
   form.addEventListener("input", showPreview);
   form.addEventListener("submit", submit);
   onToken(showTokenNote);
   showTokenNote();
-  showKind();
+  showChosen();
   showPreview();
 }
 
 const showTokenNote = () => show(byId("create-token-note"), !token());
 
-function showKind() {
+/** Show the fields that belong to what was chosen. */
+function showChosen() {
   const kind = field("kind").value;
   for (const part of form.querySelectorAll("[data-kind]")) {
     show(part, part.dataset.kind.split(" ").includes(kind));
   }
+  showAccess(form);
 }
 
 const showPreview = () =>
@@ -70,6 +73,7 @@ function requestBody() {
     name: needed(field("name").value, "name", "Enter a name."),
     plan: plan(),
     access: field("access").value,
+    ...issuer(form),
     min_users: wholeNumber(field("min_users").value, "min_users"),
     closes_at: closingTime(),
     open: field("open").checked,

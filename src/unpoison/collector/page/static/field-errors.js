@@ -36,10 +36,14 @@ export function showAtTop(top, message) {
   top.focus();
 }
 
-/** `plan.epsilon`, `epsilon` and `body.plan.epsilon` all are the field `epsilon`. */
+/**
+ * The box of a field. `issuer.origins.0` belongs to the box of `issuer.origins`; where no box has a
+ * path, its names count by themselves: `plan.epsilon` and `body.plan.epsilon` are `epsilon`.
+ */
 function fieldBox(form, field) {
-  const names = (field ?? "").split(".").reverse();
-  const boxes = names.map(
+  const parts = (field ?? "").split(".");
+  const paths = parts.map((_, index) => parts.slice(0, parts.length - index).join("."));
+  const boxes = [...paths.slice(0, -1), ...parts.reverse()].map(
     (name) => name && form.querySelector(`[data-field="${CSS.escape(name)}"]`),
   );
   return boxes.find((box) => box && box.checkVisibility()) ?? null;

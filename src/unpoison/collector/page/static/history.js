@@ -3,6 +3,7 @@
 import { byId, setText, show } from "./dom.js";
 import { chartFigure, legend } from "./figure.js";
 import { count, dateTime, percent, plural } from "./format.js";
+import { onsetMark, onsetNote } from "./onset.js";
 import { dashes, ink, numberAxis, percentAxis, plot, timeAxis, timeTitle } from "./plot.js";
 import { between, valueFormat } from "./value-format.js";
 
@@ -66,7 +67,7 @@ function showAttackers() {
   const last = entries.at(-1);
   attackers.figure.describe(
     "Share of attackers",
-    `Latest: ${percent(last.byzantine_fraction)} at ${dateTime(last.at)}.`,
+    `Latest: ${percent(last.byzantine_fraction)}${onsetNote(times()) ?? ` at ${dateTime(last.at)}.`}`,
   );
   attackers.figure.setRows(() => rows((entry) => [percent(entry.byzantine_fraction)]));
 }
@@ -132,7 +133,7 @@ const start = (titles, options) => {
   const columns = [{ title: "At" }, ...titles.map((title) => ({ title, number: true }))];
   const figure = chartFigure({ columns });
   byId("history-charts").append(figure.node);
-  return { figure, chart: plot(figure.host, { sync: "history", ...options }) };
+  return { figure, chart: plot(figure.host, { sync: "history", plugins: [onsetMark()], ...options }) };
 };
 
 function startMean() {

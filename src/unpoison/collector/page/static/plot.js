@@ -40,7 +40,7 @@ const binUnder = (chart, _series, nearest, x) => {
 };
 
 /** A chart in `host`; `set(data)` draws it for the first time, and changes it afterwards. */
-export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned = false }) {
+export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned = false, plugins = [] }) {
   let chart = null;
   let data = null;
   const size = () => ({
@@ -68,7 +68,7 @@ export function plot(host, { series, scales = {}, axes, bands, sync, tip, binned
       sync: sync && { key: sync },
     },
     padding: [8, END_ROOM, 0, 0],
-    plugins: [tipPlugin(tip)],
+    plugins: [tipPlugin(tip), ...plugins],
   };
   new ResizeObserver(draw).observe(host);
   onThemeChange(() => chart?.redraw(true, true));
