@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy
 from unpoison.filters.categories.constants import (
     COMMON_CELLS,
     FALSE_ALARMS,
+    LEAST_EXPECTED,
     MOST_ATTACKERS,
     MOST_GROUPS_IN_ANY_SET,
     SETTLED,
@@ -74,7 +75,7 @@ class CategoryFit:
 def fit_categories(supports: SupportCounts) -> CategoryFit:
     """Fit all categories of one tier.
 
-    Those are named that honest users do not explain, in the set of groups that explains most.
+    Those are named that honest users do not explain, in the set of groups that explains them best.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
@@ -87,12 +88,7 @@ def fit_categories(supports: SupportCounts) -> CategoryFit:
     by_set = [log_tails(supports, honest, attacked) for attacked in sets]
     tests = max(1, honest.honest.size * len(sets))
     limit = np.log(FALSE_ALARMS / tests)
-    # Each category that a set names costs a number, as in BIC.
-    worth = [
-        float((-2 * tails[tails < limit] - np.log(supports.reports.sum())).sum())
-        for tails in by_set
-    ]
-    best = int(np.argmax(worth)) if sets else -1
+    best = _best_set(supports, sets, np.any([tails < limit for tails in by_set], axis=0))
     attacked = sets[best] if sets else np.zeros(len(supports.reports), dtype=bool)
     pushed = by_set[best] < limit if sets else np.zeros(honest.honest.size, dtype=bool)
     lines, attackers, deviation = _with_attackers(supports, attacked, pushed)
@@ -117,6 +113,28 @@ def _identified_sets(supports: SupportCounts) -> Iterator[BoolArray]:
         # Poison that weakens as the signal does looks like honest users.
         if attacked.any() and np.linalg.matrix_rank(np.stack([supports.signal, pushed])) == 2:
             yield attacked
+
+
+def _best_set(supports: SupportCounts, sets: list[BoolArray], suspicious: BoolArray) -> int:
+    """The set of groups whose poison explains the suspicious categories best.
+
+    By the deviance of lines with poison, of which every set has as many numbers.
+    """
+    if not suspicious.any():
+        return 0
+    few = replace(supports, counts=supports.counts[:, suspicious])
+    return int(np.argmin([_deviance(few, attacked) for attacked in sets]))
+
+
+def _deviance(supports: SupportCounts, attacked: BoolArray) -> float:
+    lines = with_poison(supports, attacked)
+    poison = (supports.pushed * attacked)[:, None] * lines.poison
+    share = supports.baseline[:, None] + supports.signal[:, None] * lines.honest + poison
+    reports = supports.reports[:, None]
+    expected = np.clip(share, LEAST_EXPECTED / reports, 1.0) * reports
+    observed = supports.counts
+    surplus = scipy.special.xlogy(observed, observed / expected) - observed + expected
+    return float(2 * surplus.sum())
 
 
 def _with_attackers(

@@ -10,18 +10,19 @@ from unpoison.filters.categories.support import SupportCounts
 from unpoison.types import FloatArray
 
 LEVEL = 0.05
-"""Chance that noise alone puts the true frequency outside its range."""
+"""Chance that noise alone puts any true frequency outside its range."""
 HALVINGS = 20
 """Steps in which the least share of attackers is found: to a millionth."""
 
 
 def possible_frequencies(
-    supports: SupportCounts, attackers: float, tests: int = 1
+    supports: SupportCounts, attackers: float
 ) -> tuple[FloatArray, FloatArray]:
     """The lowest and highest frequency of each category; lowest above highest if none is possible.
 
     A group's attackers may all support a category, or none of them. Each group bounds a frequency
-    by itself, and all bounds hold together; that frequencies add up to 1 is not used.
+    by itself, and the bounds of all groups and categories hold together; that frequencies add up
+    to 1 is not used.
 
     >>> one = np.ones(1)
     >>> supports = SupportCounts(
@@ -30,7 +31,7 @@ def possible_frequencies(
     [[0.39], [0.61]]
     """
     share = supports.counts / supports.reports[:, None]
-    noise = _noise(supports, share, tests * 2 * len(supports.reports))
+    noise = _noise(supports, share)
     signal, baseline = supports.signal[:, None], supports.baseline[:, None]
     low = ((share - noise - attackers) / (1 - attackers) - baseline) / signal
     high = ((share + noise) / (1 - attackers) - baseline) / signal
@@ -46,26 +47,29 @@ def least_attackers(supports: SupportCounts) -> float:
     >>> round(least_attackers(supports), 2)
     0.1
     """
-    tests = supports.counts.shape[1]
-    none, half = 0.0, MOST_ATTACKERS
-    if _all_possible(supports, none, tests):
+    if _all_possible(supports, 0.0):
         return 0.0
+    too_few, enough = 0.0, MOST_ATTACKERS
     for _ in range(HALVINGS):
-        middle = (none + half) / 2
-        none, half = (none, middle) if _all_possible(supports, middle, tests) else (middle, half)
-    return half
+        middle = (too_few + enough) / 2
+        if _all_possible(supports, middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
-def _all_possible(supports: SupportCounts, attackers: float, tests: int) -> bool:
-    low, high = possible_frequencies(supports, attackers, tests)
+def _all_possible(supports: SupportCounts, attackers: float) -> bool:
+    low, high = possible_frequencies(supports, attackers)
     return bool((low <= high).all())
 
 
-def _noise(supports: SupportCounts, share: FloatArray, tests: int) -> FloatArray:
-    """How far noise moves a share of reports, in none of so many tests but with a small chance."""
+def _noise(supports: SupportCounts, share: FloatArray) -> FloatArray:
+    """How far noise moves a share of reports: with a small chance that it moves any further."""
     reports = supports.reports[:, None]
     signal, users = supports.signal[:, None], supports.users[:, None]
-    deviations = -scipy.special.ndtri(LEVEL / tests)
+    # Both ends of each.
+    deviations = -scipy.special.ndtri(LEVEL / (2 * share.size))
     spread = np.clip(share, 1 / reports, 1 - 1 / reports)
     honest = np.clip((share - supports.baseline[:, None]) / signal, 0.0, 1.0)
     grouping = signal**2 * honest * (1 - honest) / users
