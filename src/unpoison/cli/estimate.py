@@ -68,6 +68,13 @@ def estimate(
     poisoned_side: Annotated[
         str | None, option("Trimming: the side to cut, right or left.", default="right")
     ] = None,
+    top: Annotated[
+        int | None,
+        whole_number_option(
+            "Print so many of the categories, the most frequent first.",
+            default="all, or 20 of more than 40",
+        ),
+    ] = None,
     together: Annotated[
         bool, option("Add windows of time up instead of estimating each.", "--together")
     ] = False,
@@ -91,6 +98,8 @@ def estimate(
     from unpoison.system.paths import check_output, expand
 
     check_output(plot, "--plot", FORMATS)
+    if top is not None and top < 1:
+        raise InvalidParameter("--top", "must be at least 1", top)
     options = chosen_options(
         weights=weights,
         side_rule=side_rule,
@@ -113,7 +122,7 @@ def estimate(
     if len(summaries) > 1:
         estimate_windows(summaries, estimate_one, plot, json)
     else:
-        _estimate_and_print(summaries[0], estimate_one, method, plot, json)
+        _estimate_and_print(summaries[0], estimate_one, method, plot, json, top)
 
 
 PLOTTED_SHARES = tuple(step / 20 for step in range(11))
@@ -126,6 +135,7 @@ def _estimate_and_print(
     method: str | None,
     plot: Path | None,
     json: bool,
+    top: int | None,
 ) -> None:
     from unpoison.cli.estimate_text import print_estimate
     from unpoison.output.estimate_plot import draw_estimate
@@ -138,11 +148,11 @@ def _estimate_and_print(
             summary, **({"worst_case_shares": PLOTTED_SHARES} if has_curve else {})
         )
         if plot is not None:
-            save_figure(draw_estimate(answer), plot)
+            save_figure(draw_estimate(answer, top=top), plot)
     if json:
         typer.echo(answer.to_json())
     else:
-        print_estimate(answer, summary.plan)
+        print_estimate(answer, summary.plan, top)
 
 
 def _has_worst_case(summary: Summary, method: str | None) -> bool:

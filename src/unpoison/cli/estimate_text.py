@@ -17,8 +17,11 @@ PRINTED_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quartiles and the ends of nine tenths of the users. All nine are in --json."""
 
 
-def print_estimate(answer: Estimate, plan: Plan) -> None:
-    """Print the statistic with its interval, the attackers, the groups and the verdict."""
+def print_estimate(answer: Estimate, plan: Plan, top: int | None = None) -> None:
+    """Print the statistic with its interval, the attackers, the groups and the verdict.
+
+    Of many categories `top` are printed, and those that are pushed.
+    """
     from unpoison.estimate.value_format import ValueFormat
 
     write = ValueFormat.of(plan, answer.interval)
@@ -30,7 +33,7 @@ def print_estimate(answer: Estimate, plan: Plan) -> None:
     if answer.groups:
         typer.echo(f"attackers {_attackers(answer.byzantine)}, {_poisoned_place(answer)}")
     if answer.frequencies is not None:
-        _print_frequencies(answer)
+        _print_frequencies(answer, top)
     if answer.groups:
         _print_groups(answer, write)
     typer.echo(f"\n{answer.verdict}")
@@ -45,10 +48,12 @@ def _attackers(byzantine: Byzantine) -> str:
 
 
 def _poisoned_place(answer: Estimate) -> str:
+    from unpoison.estimate.wording import list_names
+
     byzantine = answer.byzantine
     if byzantine.categories is None:
         return f"side {byzantine.side}"
-    return f"categories {byzantine.where}"
+    return f"categories {list_names(byzantine.categories) or 'none'}"
 
 
 def _print_mean(answer: Estimate, write: ValueFormat) -> None:
@@ -84,7 +89,8 @@ def _print_quantiles(
         head = ""
 
 
-def _print_frequencies(answer: Estimate) -> None:
+def _print_frequencies(answer: Estimate, top: int | None) -> None:
+    from unpoison.estimate.ranking import shown_categories
     from unpoison.output.tables import print_table
 
     unfiltered = answer.fit.get("unfiltered_frequencies")
@@ -93,8 +99,9 @@ def _print_frequencies(answer: Estimate) -> None:
     heads = ["category", answer.method, *(["95 %"] if intervals else [])]
     heads += ["unfiltered", "poisoned"] if unfiltered else []
     rows = []
-    for name, frequency in (answer.frequencies or {}).items():
-        row = [name, f"{100 * frequency:.2f} %"]
+    frequencies, shown = answer.frequencies or {}, shown_categories(answer, top)
+    for name in shown:
+        row = [name, f"{100 * frequencies[name]:.2f} %"]
         if intervals:
             row.append(" to ".join(f"{100 * end:.2f}" for end in intervals[name]))
         if unfiltered:
@@ -102,6 +109,8 @@ def _print_frequencies(answer: Estimate) -> None:
         rows.append(row)
     typer.echo("")
     print_table(heads, rows)
+    if len(shown) < len(frequencies):
+        typer.echo(f"{len(frequencies) - len(shown):,} more; all are in --json")
 
 
 def _print_groups(answer: Estimate, write: ValueFormat) -> None:

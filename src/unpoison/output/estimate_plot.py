@@ -18,6 +18,7 @@ from unpoison.output.figure import (
     hide_frame,
     new_figure,
 )
+from unpoison.output.ranking_plot import draw_ranking
 from unpoison.output.worst_case_plot import draw_worst_case
 from unpoison.simulation import Simulation
 from unpoison.types import FloatArray
@@ -28,14 +29,14 @@ NARROW = 0.9
 """Part of the usual width under which a bucket is drawn as a part of the next one."""
 
 
-def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
+def draw_estimate(estimate: Estimate, run: Simulation | None = None, top: int | None = None) -> Any:
     """A figure with the reports of groups, the fitted honest part and the estimated poison.
 
     The first panel is the group with the smallest ε, where attackers show best; the second the one
     that weighs most in the mean. A distribution or frequencies come in a panel of their own, beside
     the truth where the `run` of a simulation gives it; a distribution with intervals in two, the
     second with its CDF. The last panel is the worst case against the share of attackers, where the
-    estimate has it for several shares.
+    estimate has it for several shares. Many categories are ranked instead, `top` of them.
 
     >>> from unpoison import Plan, estimate, simulate
     >>> plan = Plan.new(epsilon=0.5, min_epsilon=0.25, low=0, high=1)
@@ -44,6 +45,8 @@ def draw_estimate(estimate: Estimate, run: Simulation | None = None) -> Any:
     'group 1: ε = 0.25, 2,000 reports'
     """
     groups = _groups_to_draw(estimate)
+    if not groups and estimate.fit.get("frequency_intervals"):
+        return draw_ranking(estimate, _title(estimate, run), run, top)
     if not groups:
         rule = "needs a method with fitted histograms (joint, emf, …)"
         raise InvalidParameter("plot", rule, estimate.method)

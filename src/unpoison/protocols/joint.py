@@ -20,6 +20,7 @@ from unpoison.protocols import joint_constants
 from unpoison.protocols.assembly import Assembly, combined_interval
 from unpoison.protocols.joint_analysis import IntervalOf, JointAnalysis
 from unpoison.protocols.joint_verdict import JointVerdict, much_wider
+from unpoison.protocols.many_categories import estimate_many_categories
 from unpoison.protocols.worst_case import (
     fewer_explain,
     other_explanations,
@@ -51,11 +52,6 @@ def estimate_joint(
     plan = summary.plan
     if not plan.one_group_a_user:
         raise unfit_method(plan, JOINT)
-    if len(plan.categories or ()) > joint_constants.MOST_CATEGORIES:
-        rule = (
-            f"joint takes at most {joint_constants.MOST_CATEGORIES} categories: emf-star takes more"
-        )
-        raise InvalidParameter("method", rule, len(plan.categories or ()))
     tiers = summary.tiers_with_reports
     if not tiers:
         raise NotEnoughData("an estimate needs reports; received none")
@@ -63,6 +59,10 @@ def estimate_joint(
     if options.enrolled is not None and len(options.enrolled) != len(plan.all_groups):
         rule = f"must be {len(plan.all_groups)} numbers, one a group"
         raise InvalidParameter("enrolled", rule, len(options.enrolled))
+    if len(plan.categories or ()) > joint_constants.MOST_CATEGORIES:
+        return estimate_many_categories(
+            summary, tiers, JOINT, statistic or Statistic.of(plan), options
+        )
     analyses = [JointAnalysis(summary, groups, options) for groups in tiers]
     return estimate_of_analyses(analyses, statistic or Statistic.of(plan))
 
@@ -185,9 +185,8 @@ class JointMethod(FilterMethod):
         return "our joint filter over all groups"
 
     def fits(self, plan: Plan, statistic: str | None = None) -> bool:
-        """Whether users are in one group each, and categories are few enough for the solver."""
-        few = len(plan.categories or ()) <= joint_constants.MOST_CATEGORIES
-        return plan.one_group_a_user and few
+        """Whether users are in one group each."""
+        return plan.one_group_a_user
 
     def answer(
         self, summary: Summary, options: FilterOptions | None, statistic: Statistic | None

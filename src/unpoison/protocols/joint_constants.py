@@ -7,8 +7,8 @@ docs/method.md, Constants, says what depends on each. The filter's own are in
 from __future__ import annotations
 
 MOST_CATEGORIES = 256
-"""Categories that the filter accepts. The solver's matrices are dense: its time grows with the cube
-of the number of categories."""
+"""Categories up to which all of them are fitted together. The solver's matrices are dense: its time
+grows with the cube of the number of categories. More are fitted one by one."""
 
 CHANCE = 0.001
 """p-value of "nobody attacks" above which attackers that were found may be chance. Models are

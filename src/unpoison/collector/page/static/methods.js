@@ -1,8 +1,6 @@
 /** The methods that a plan can be estimated by, with their names for people. */
 
 const JOINT = ["joint", "Joint filter (default)"];
-/** As in the library: with more categories its default is another method. */
-const MOST_CATEGORIES_OF_JOINT = 256;
 const FILTERS = [
   ["emf", "EMF"],
   ["emf-star", "EMF*"],
@@ -25,8 +23,7 @@ export function methodsFor(plan) {
     return [["baseline", "Baseline (default)"], AVERAGE, ...(plan.categories ? [] : RIVALS)];
   }
   if (!plan.categories) return [JOINT, ...FILTERS, AVERAGE, ...RIVALS];
-  if (plan.categories.length <= MOST_CATEGORIES_OF_JOINT) return [JOINT, ...FILTERS, AVERAGE];
-  return [["emf-star", "EMF* (default)"], ["emf", "EMF"], ["cemf-star", "CEMF*"], AVERAGE];
+  return [JOINT, ...FILTERS, AVERAGE];
 }
 
 /** Pairs of a query for a statistic and its label, the default first. */

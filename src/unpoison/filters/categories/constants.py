@@ -1,0 +1,27 @@
+"""Numbers of the fit category by category, and what depends on each."""
+
+from __future__ import annotations
+
+FALSE_ALARMS = 0.05
+"""Chance that any category of a quiet collection is named: of all of them together, so that 10⁵
+categories raise no more alarms than ten. The level at which "nobody attacks" is rejected."""
+MOST_GROUPS_IN_ANY_SET = 5
+"""Groups up to which every set of them is tried (31 sets); of more, all, each alone, and all but
+one. Attackers who enrol everywhere and report in two of six groups are then met by the best of
+these."""
+REWEIGHTINGS = 3
+"""Times that lines are fitted, each with the variances of the line before. A fourth changes no
+frequency by a hundredth of its standard deviation."""
+SHARE_ROUNDS = 20
+"""Bound on the rounds in which the attackers' share and the lines follow each other: the share
+enters by the baseline alone, so that each round is nearer by a factor of the baseline."""
+MOST_ATTACKERS = 0.95
+"""Share of attackers that lines are fitted with at most: with none but attackers there is no line.
+A share above one half is told as what it is, and no frequency is relied on then."""
+SETTLED = 1e-9
+"""Change of the attackers' share that ends the rounds: far below any standard deviation."""
+LEAST_EXPECTED = 0.5
+"""Reports that a cell is taken to expect at least: the variance of an empty one is not zero, so
+that intervals near zero have a width."""
+COMMON_CELLS = 5.0
+"""Reports that cells must expect on average before all of them together are tested by χ²."""

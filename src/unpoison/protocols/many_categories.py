@@ -1,0 +1,293 @@
+"""The joint estimate of many categories: the fit category by category, and its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unpoison.estimate.distribution import Distribution
+from unpoison.estimate.estimate import (
+    Estimate,
+    GroupEstimate,
+    Histogram,
+    TierEstimate,
+    WorstCase,
+)
+from unpoison.estimate.finding import ATTACKERS_FOUND, UNCLEAR
+from unpoison.estimate.options import FilterOptions
+from unpoison.estimate.significance import NOBODY_ATTACKS_LEVEL
+from unpoison.estimate.statistic import Statistic, named
+from unpoison.estimate.wording import compare_frequencies, list_names
+from unpoison.filters.attacker_share import MOST_ATTACKERS
+from unpoison.filters.categories import CategoryFit, SupportCounts, fit_categories
+from unpoison.filters.categories.fit import TWO_SIDED_95
+from unpoison.filters.categories.possible import least_attackers, possible_frequencies
+from unpoison.protocols import joint_constants
+from unpoison.protocols.assembly import Assembly, combined_interval
+from unpoison.summary import Summary
+from unpoison.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CategoriesAnalysis:
+    """One tier of many categories: an `Analysis` whose numbers come from one line a category.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new("k-rr", 2.0, min_epsilon=0.5, categories=[f"c{i}" for i in range(300)])
+    >>> run = simulate(plan, ["c1"] * 60_000, "targets:c7", 0.1, np.random.default_rng(1))
+    >>> analysis = CategoriesAnalysis(run.summary, range(3))
+    >>> analysis.place(), round(analysis.byzantine_fraction, 2)
+    ({'categories': ('c7',)}, 0.1)
+    """
+
+    summary: Summary
+    groups: Sequence[int]
+    converged: bool = True
+    """Lines have a closed form."""
+
+    @cached_property
+    def members(self) -> list[int]:
+        """The groups that have reports."""
+        return [group for group in self.groups if self.summary.reports[group]]
+
+    @cached_property
+    def supports(self) -> SupportCounts:
+        """The counts that lines go through."""
+        return SupportCounts.of_categories(self.summary, self.members)
+
+    @cached_property
+    def fit(self) -> CategoryFit:
+        """All lines, and the categories that are pushed."""
+        return fit_categories(self.supports)
+
+    @cached_property
+    def group_shares(self) -> FloatArray:
+        """The attackers' share in each group that has reports."""
+        shares: FloatArray = self.fit.attackers * self.fit.attacked.astype(np.float64)
+        return shares if self.fit.pushed.any() else np.zeros(len(shares))
+
+    @property
+    def byzantine_fraction(self) -> float:
+        """The attackers' share of all users of the tier."""
+        users = self.supports.users
+        return float(self.group_shares @ users / users.sum())
+
+    @property
+    def honest_users(self) -> float:
+        """The number of users who do not push a category."""
+        return float(((1 - self.group_shares) * self.supports.users).sum())
+
+    @property
+    def outvoted(self) -> bool:
+        """Whether attackers are the majority of a group."""
+        return bool(self.group_shares.max() >= MOST_ATTACKERS)
+
+    @property
+    def attacked_groups(self) -> tuple[int, ...]:
+        """The numbers of the groups in which categories are pushed."""
+        return tuple(
+            group for group, share in zip(self.members, self.group_shares, strict=True) if share > 0
+        )
+
+    def tier_estimate(self, weight: float) -> TierEstimate:
+        """The tier's unprocessed frequencies and pushed categories."""
+        tier = self.summary.plan.tier_of(self.groups[0])
+        return TierEstimate(
+            self.summary.plan.all_tiers[tier].epsilon,
+            weight=weight,
+            byzantine_fraction=self.byzantine_fraction,
+            **named(self.summary.plan, self.fit.frequencies),
+            **self.place(),
+        )
+
+    def group_estimates(self) -> list[GroupEstimate]:
+        """The size and the attackers of each group; no frequencies, of which there are many."""
+        plan, summary = self.summary.plan, self.summary
+        shares = dict(zip(self.members, self.group_shares.tolist(), strict=True))
+        return [
+            GroupEstimate(
+                group=group,
+                tier=plan.tier_of(group),
+                epsilon=plan.all_groups[group].epsilon,
+                users=float(summary.users[group]),
+                reports=int(summary.reports[group]),
+                mean=math.nan,
+                weight=1 / len(self.members),
+                byzantine_fraction=share,
+            )
+            for group, share in shares.items()
+        ]
+
+    def place(self) -> dict[str, Any]:
+        """The names of the categories that are pushed, most pushed first."""
+        order = np.argsort(-self.fit.lines.poison, kind="stable")[: int(self.fit.pushed.sum())]
+        categories = self.summary.plan.categories or ()
+        return {"categories": tuple(categories[index] for index in order)}
+
+    def histogram(self) -> Histogram:
+        """The poison of the first attacked group, category by category."""
+        group = (self.attacked_groups or tuple(self.members))[0]
+        cells = self.summary.plan.cells
+        fractions = self.fit.lines.poison if self.attacked_groups else np.zeros(cells)
+        edges = np.arange(cells + 1, dtype=np.float64)
+        return Histogram(group, tuple(edges.tolist()), tuple(fractions.tolist()))
+
+    def fraction_interval(self) -> tuple[float, float] | None:
+        """A 95 % interval of the attackers who push categories; None if nobody was found to.
+
+        Those who spread their reports as honest users do are not in it: nothing shows them.
+        """
+        if not self.fit.pushed.any():
+            return None
+        share = self.byzantine_fraction
+        half = TWO_SIDED_95 * self.fit.attackers_deviation * share / self.fit.attackers
+        return max(share - half, 0.0), min(share + half, 1.0)
+
+    def distribution(self) -> Distribution:
+        """Categories have none."""
+        raise NotImplementedError("categories have frequencies, and no distribution")
+
+
+def estimate_many_categories(
+    summary: Summary,
+    tiers: Sequence[Sequence[int]],
+    method: str,
+    statistic: Statistic,
+    options: FilterOptions,
+) -> Estimate:
+    """The Estimate of a collection with more categories than the dense solver takes.
+
+    >>> from unpoison import Plan, simulate
+    >>> plan = Plan.new("k-rr", 2.0, min_epsilon=0.5, categories=[f"c{i}" for i in range(300)])
+    >>> run = simulate(plan, ["c1"] * 60_000, "targets:c7", 0.1, np.random.default_rng(1))
+    >>> answer = estimate_many_categories(
+    ...     run.summary, [range(3)], "joint", Statistic.of(plan), FilterOptions())
+    >>> answer.byzantine.categories, round(answer.frequencies["c1"], 1)
+    (('c7',), 1.0)
+    """
+    analyses = [CategoriesAnalysis(summary, groups) for groups in tiers]
+    assembly = Assembly(summary, method, analyses, statistic)
+    worst_case = _worst_case(assembly, analyses, options)
+    p_values = {
+        "nobody_attacks_p_value": [analysis.fit.nobody_p_value for analysis in analyses],
+        "goodness_of_fit_p_value": [analysis.fit.fit_p_value for analysis in analyses],
+    }
+    fit: dict[str, Any] = {
+        "model": "pushed" if assembly.byzantine.fraction > 0 else "nobody",
+        **{name: min(1.0, len(tiers) * min(values)) for name, values in p_values.items()},
+        "attacked_groups": [group for one in analyses for group in one.attacked_groups],
+        "frequency_intervals": _intervals(assembly, analyses),
+        **assembly.unfiltered_fit(),
+    }
+    fit["fits"] = fit["goodness_of_fit_p_value"] >= NOBODY_ATTACKS_LEVEL
+    fit["doubt"] = not fit["fits"] or any(analysis.outvoted for analysis in analyses)
+    finding = ATTACKERS_FOUND if assembly.byzantine.fraction > 0 else UNCLEAR
+    verdict = _Verdict(assembly, analyses, worst_case, fit)
+    return assembly.estimate(fit, str(verdict), finding, worst_case=worst_case)
+
+
+def _intervals(
+    assembly: Assembly, analyses: Sequence[CategoriesAnalysis]
+) -> dict[str, list[float]]:
+    """A 95 % interval for the frequency of each category; ends of tiers are added."""
+    tiers = [np.stack(analysis.fit.intervals(), axis=1) for analysis in analyses]
+    ends = sum(weight * tier for weight, tier in zip(assembly.weights, tiers, strict=True))
+    names = assembly.summary.plan.categories or ()
+    return dict(zip(names, np.asarray(ends).tolist(), strict=True))
+
+
+def _worst_case(
+    assembly: Assembly, analyses: Sequence[CategoriesAnalysis], options: FilterOptions
+) -> WorstCase:
+    """What is possible with at most a share of attackers in each group, whatever they send."""
+    at_most = options.attackers_at_most
+    if at_most is None:
+        most = max(
+            float(analysis.group_shares.max()) + TWO_SIDED_95 * analysis.fit.attackers_deviation
+            for analysis in analyses
+        )
+        at_most = min(most + joint_constants.MARGIN, MOST_ATTACKERS)
+    least = max(least_attackers(analysis.supports) for analysis in analyses)
+    tiers = [possible_frequencies(analysis.supports, at_most) for analysis in analyses]
+    if least > at_most or any((low > high).any() for low, high in tiers):
+        return WorstCase(at_most, None, None, least)
+    names = assembly.summary.plan.categories or ()
+    ends = [
+        combined_interval([(low[i], high[i]) for low, high in tiers], assembly.weights)
+        for i in range(len(names))
+    ]
+    lows, highs = (dict(zip(names, side, strict=True)) for side in zip(*ends, strict=True))
+    return WorstCase(at_most, lows, highs, least)
+
+
+@dataclass(frozen=True, eq=False)
+class _Verdict:
+    """The sentences about a fit category by category."""
+
+    assembly: Assembly
+    tiers: Sequence[CategoriesAnalysis]
+    worst_case: WorstCase
+    fit: dict[str, Any]
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self._found(), self._doubt(), self._worst()) if part)
+
+    def _found(self) -> str:
+        share = f"{100 * self.assembly.byzantine.fraction:.1f} %"
+        if any(tier.outvoted for tier in self.tiers):
+            return (
+                f"{share} of users seem to be attackers. No method can tell the honest ones apart "
+                "then: do not use the answer."
+            )
+        names = self.assembly.byzantine.categories or ()
+        if not names:
+            p_value = self.fit["nobody_attacks_p_value"]
+            return (
+                f"No category is pushed (p = {p_value:.2g}). Attackers who spread their reports "
+                "over categories as honest users do would not be seen."
+            )
+        comparison = compare_frequencies(
+            names,
+            self.assembly.answer["frequencies"],
+            self.assembly.unfiltered.frequencies or {},
+        )
+        where = self._groups()
+        return f"About {share} of users{where} push {list_names(names)}: {comparison}."
+
+    def _groups(self) -> str:
+        attacked = self.fit["attacked_groups"]
+        if len(self.tiers) > 1 or len(attacked) == len(self.tiers[0].members):
+            return ""
+        names = list_names(tuple(str(group) for group in attacked))
+        return f" of group{'s' if len(attacked) > 1 else ''} {names} alone"
+
+    def _doubt(self) -> str:
+        if self.fit["fits"]:
+            return ""
+        return (
+            "Groups differ in a way that pushed categories do not explain "
+            f"(p = {self.fit['goodness_of_fit_p_value']:.2g}): take the frequencies with care."
+        )
+
+    def _worst(self) -> str:
+        share = f"{100 * self.worst_case.attackers_at_most:.3g} %"
+        if not self.worst_case.possible:
+            least = f"{100 * self.worst_case.least_attackers:.1f} %"
+            return (
+                f"At least {least} of users attack: no honest users explain the reports with at "
+                f"most {share} attackers, as was assumed."
+            )
+        frequencies = self.assembly.answer["frequencies"]
+        off = max(
+            max(high - frequencies[name], frequencies[name] - low)
+            for name, (low, high) in self.worst_case.frequency_ranges.items()
+        )
+        return (
+            f"Whatever attackers send, as long as they are at most {share} of each group, no "
+            f"frequency is off by more than {100 * off:.1f} percentage points."
+        )
