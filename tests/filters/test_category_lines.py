@@ -10,7 +10,7 @@ import scipy
 
 from unpoison import Plan, Summary
 from unpoison.filters.categories import SupportCounts, fit_categories
-from unpoison.filters.categories.lines import through_origin, with_poison
+from unpoison.filters.categories.lines import through_origin, variances, with_poison
 from unpoison.filters.categories.possible import least_attackers, possible_frequencies
 from unpoison.filters.categories.tails import log_tails
 from unpoison.types import BoolArray, FloatArray
@@ -64,9 +64,7 @@ def test_lines_are_those_of_least_squares() -> None:
     """The closed form against a general solver, category by category, with the same weights."""
     supports, _ = collection(50, 0.1, (7,))
     lines = with_poison(supports, EVERYWHERE)
-    from unpoison.filters.categories.lines import variances
-
-    spread = variances(supports, lines.honest, lines.poison, EVERYWHERE)
+    spread = variances(supports, lines.honest, np.maximum(lines.poison, 0.0))
     for category in range(50):
         root = 1 / np.sqrt(spread[:, category])
         design = np.stack([supports.signal, supports.pushed], axis=1) * root[:, None]
@@ -85,7 +83,9 @@ def test_pushed_categories_are_found_and_no_others(
     supports, frequencies = collection(categories, attackers, targets)
     fit = fit_categories(supports)
     assert tuple(np.flatnonzero(fit.pushed)) == targets
-    assert fit.attackers == pytest.approx(attackers, abs=4 * fit.attackers_deviation)
+    assert fit.attackers.kind == "alike"
+    share = float(fit.attackers.shares.max())
+    assert share == pytest.approx(attackers, abs=4 * fit.attackers.deviation)
     assert fit.nobody_p_value < 1e-6
     assert fit.fit_p_value > 0.001
     naive = through_origin(supports).honest
@@ -98,7 +98,7 @@ def test_groups_in_which_categories_are_pushed_are_found(groups: tuple[int, ...]
     attacked = np.isin(np.arange(4), groups)
     supports, frequencies = collection(500, 0.15, (400, 401), attacked)
     fit = fit_categories(supports)
-    assert fit.attacked.tolist() == attacked.tolist()
+    assert (fit.attackers.shares > 0).tolist() == attacked.tolist()
     assert set(np.flatnonzero(fit.pushed)) == {400, 401}
     low, high = fit.intervals()
     top = np.argsort(-frequencies)[:50]
@@ -163,4 +163,27 @@ def test_one_budget_alone_names_nobody() -> None:
     )
     fit = fit_categories(first)
     assert not fit.pushed.any()
-    assert fit.attackers == 0.0
+    assert fit.attackers.kind == "nobody"
+
+
+@pytest.mark.parametrize("weights", [(1, 2, 4, 8), (8, 4, 2, 1), (1, 8, 1, 8)])
+@pytest.mark.parametrize("attackers", [0.05, 0.2])
+def test_poison_that_differs_between_groups_spoils_no_other_category(
+    weights: tuple[int, ...], attackers: float
+) -> None:
+    """Nor is it taken for honest users where it weakens with the signal, as their reports do."""
+    supports, frequencies = collection(400)
+    shares = attackers * np.array(weights) / max(weights)
+    added = np.round(supports.reports * shares / (1 - shares))
+    counts = supports.counts.copy()
+    counts[:, 399] += added
+    users = supports.users / (1 - shares)
+    poisoned = replace(supports, counts=counts, reports=supports.reports + added, users=users)
+    fit = fit_categories(poisoned)
+    assert fit.attackers.kind == "own"
+    assert np.flatnonzero(fit.pushed).tolist() == [399]
+    assert fit.attackers.shares.max() == pytest.approx(shares.max(), abs=0.03)
+    low, high = fit.intervals()
+    assert low[399] <= frequencies[399] <= high[399]
+    covered = (low <= frequencies) & (frequencies <= high)
+    assert covered.mean() >= 0.9

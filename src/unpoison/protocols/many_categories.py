@@ -25,6 +25,7 @@ from unpoison.estimate.statistic import Statistic, named
 from unpoison.estimate.wording import compare_frequencies, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.categories import CategoryFit, SupportCounts, fit_categories
+from unpoison.filters.categories.attackers import OWN
 from unpoison.filters.categories.fit import TWO_SIDED_95
 from unpoison.filters.categories.possible import least_attackers, possible_frequencies
 from unpoison.protocols import joint_constants
@@ -68,8 +69,7 @@ class CategoriesAnalysis:
     @cached_property
     def group_shares(self) -> FloatArray:
         """The attackers' share in each group that has reports."""
-        shares: FloatArray = self.fit.attackers * self.fit.attacked.astype(np.float64)
-        return shares if self.fit.pushed.any() else np.zeros(len(shares))
+        return self.fit.attackers.shares
 
     @property
     def byzantine_fraction(self) -> float:
@@ -125,7 +125,9 @@ class CategoriesAnalysis:
 
     def place(self) -> dict[str, Any]:
         """The names of the categories that are pushed, most pushed first."""
-        order = np.argsort(-self.fit.lines.poison, kind="stable")[: int(self.fit.pushed.sum())]
+        order = np.argsort(-self.fit.attackers.lines.poison, kind="stable")[
+            : int(self.fit.pushed.sum())
+        ]
         categories = self.summary.plan.categories or ()
         return {"categories": tuple(categories[index] for index in order)}
 
@@ -133,7 +135,7 @@ class CategoriesAnalysis:
         """The poison of the first attacked group, category by category."""
         group = (self.attacked_groups or tuple(self.members))[0]
         cells = self.summary.plan.cells
-        fractions = self.fit.lines.poison if self.attacked_groups else np.zeros(cells)
+        fractions = self.fit.attackers.poison[self.members.index(group)]
         edges = np.arange(cells + 1, dtype=np.float64)
         return Histogram(group, tuple(edges.tolist()), tuple(fractions.tolist()))
 
@@ -142,10 +144,11 @@ class CategoriesAnalysis:
 
         Those who spread their reports as honest users do are not in it: nothing shows them.
         """
-        if not self.fit.pushed.any():
+        if not self.group_shares.any():
             return None
         share = self.byzantine_fraction
-        half = TWO_SIDED_95 * self.fit.attackers_deviation * share / self.fit.attackers
+        part = share / float(self.group_shares.max())
+        half = TWO_SIDED_95 * self.fit.attackers.deviation * part
         return max(share - half, 0.0), min(share + half, 1.0)
 
     def distribution(self) -> Distribution:
@@ -178,14 +181,15 @@ def estimate_many_categories(
         "goodness_of_fit_p_value": [analysis.fit.fit_p_value for analysis in analyses],
     }
     fit: dict[str, Any] = {
-        "model": "pushed" if assembly.byzantine.fraction > 0 else "nobody",
+        "model": analyses[0].fit.attackers.kind,
         **{name: min(1.0, len(tiers) * min(values)) for name, values in p_values.items()},
         "attacked_groups": [group for one in analyses for group in one.attacked_groups],
         "frequency_intervals": _intervals(assembly, analyses),
         **assembly.unfiltered_fit(),
     }
     fit["fits"] = fit["goodness_of_fit_p_value"] >= NOBODY_ATTACKS_LEVEL
-    fit["doubt"] = not fit["fits"] or any(analysis.outvoted for analysis in analyses)
+    own = any(analysis.fit.attackers.kind == OWN for analysis in analyses)
+    fit["doubt"] = not fit["fits"] or own or any(analysis.outvoted for analysis in analyses)
     finding = ATTACKERS_FOUND if assembly.byzantine.fraction > 0 else UNCLEAR
     verdict = _Verdict(assembly, analyses, worst_case, fit)
     return assembly.estimate(fit, str(verdict), finding, worst_case=worst_case)
@@ -208,7 +212,7 @@ def _worst_case(
     at_most = options.attackers_at_most
     if at_most is None:
         most = max(
-            float(analysis.group_shares.max()) + TWO_SIDED_95 * analysis.fit.attackers_deviation
+            float(analysis.group_shares.max()) + TWO_SIDED_95 * analysis.fit.attackers.deviation
             for analysis in analyses
         )
         at_most = min(most + joint_constants.MARGIN, MOST_ATTACKERS)
@@ -267,12 +271,18 @@ class _Verdict:
         return f" of group{'s' if len(attacked) > 1 else ''} {names} alone"
 
     def _doubt(self) -> str:
-        if self.fit["fits"]:
-            return ""
-        return (
-            "Groups differ in a way that pushed categories do not explain "
-            f"(p = {self.fit['goodness_of_fit_p_value']:.2g}): take the frequencies with care."
-        )
+        doubts = []
+        if any(tier.fit.attackers.kind == OWN for tier in self.tiers):
+            doubts.append(
+                "They do so in each group in another way: how many honest users have these "
+                "categories cannot be told, only at most how many."
+            )
+        if not self.fit["fits"]:
+            doubts.append(
+                "Groups differ in a way that pushed categories do not explain (p = "
+                f"{self.fit['goodness_of_fit_p_value']:.2g}): take the frequencies with care."
+            )
+        return " ".join(doubts)
 
     def _worst(self) -> str:
         share = f"{100 * self.worst_case.attackers_at_most:.3g} %"

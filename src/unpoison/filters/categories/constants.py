@@ -25,3 +25,12 @@ LEAST_EXPECTED = 0.5
 that intervals near zero have a width."""
 COMMON_CELLS = 5.0
 """Reports that cells must expect on average before all of them together are tested by χ²."""
+MOST_TURNS = 12
+"""Bound on the turns in which categories are taken: each takes all that are lifted by at least half
+as much as the most lifted one, so that twelve span lifts that differ by a factor of 4,000."""
+FIRST_TAKEN = 0.5
+"""Part of the largest lift that a category must have to be taken in the same turn. What attackers
+take from one category that they do not push is far less than what they add to one that they do."""
+POOR_FIT = 1e-3
+"""p-value of the suspicious categories' lines under which poison is taken to differ between groups.
+Lower than a usual level: what is then given up, the frequencies of these categories, is much."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 import scipy
 
+from unpoison.filters.categories.attackers import (
+    OWN,
+    Attackers,
+    alike_attackers,
+    own_attackers,
+)
 from unpoison.filters.categories.constants import (
     COMMON_CELLS,
     FALSE_ALARMS,
+    FIRST_TAKEN,
     LEAST_EXPECTED,
-    MOST_ATTACKERS,
     MOST_GROUPS_IN_ANY_SET,
-    SETTLED,
-    SHARE_ROUNDS,
+    MOST_TURNS,
+    POOR_FIT,
 )
-from unpoison.filters.categories.lines import Lines, through_origin, variances, with_poison
+from unpoison.filters.categories.lines import through_origin, with_poison
 from unpoison.filters.categories.support import SupportCounts
-from unpoison.filters.categories.tails import log_tails
+from unpoison.filters.categories.tails import log_tails, log_tails_of_all_users
 from unpoison.types import BoolArray, FloatArray
 
 TWO_SIDED_95 = 1.959963984540054
@@ -37,17 +43,12 @@ class CategoryFit:
     >>> values = np.random.default_rng(1).choice(names[:20], 200_000)
     >>> run = simulate(plan, values, "targets:c299", 0.05, np.random.default_rng(2))
     >>> fit = fit_categories(SupportCounts.of_categories(run.summary, range(3)))
-    >>> np.flatnonzero(fit.pushed).tolist(), 0.03 < fit.attackers < 0.07
+    >>> np.flatnonzero(fit.pushed).tolist(), bool(0.03 < fit.attackers.shares.max() < 0.07)
     ([299], True)
     """
 
-    lines: Lines
+    attackers: Attackers
     pushed: BoolArray
-    attacked: BoolArray
-    """The groups in which the pushed categories are."""
-    attackers: float
-    """Their share of the users of the attacked groups."""
-    attackers_deviation: float
     nobody_p_value: float
     """Chance that honest users alone push a category as far, or differ as much between groups."""
     fit_p_value: float
@@ -55,19 +56,25 @@ class CategoryFit:
     @property
     def frequencies(self) -> FloatArray:
         """The frequency of each category among honest users; unbiased, so some are negative."""
-        return self.lines.honest
+        return self.attackers.lines.honest
 
     @property
     def deviations(self) -> FloatArray:
         """The standard deviation of each frequency, with that of the attackers' share."""
-        relative = self.attackers_deviation / (1 - self.attackers)
-        by_share = np.maximum(self.frequencies, 0.0) * relative
-        return np.sqrt(self.lines.honest_variance + by_share**2)
+        largest = float(self.attackers.shares.max())
+        by_share = np.maximum(self.frequencies, 0.0) * self.attackers.deviation / (1 - largest)
+        return np.sqrt(self.attackers.lines.honest_variance + by_share**2)
 
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """95 % intervals of the frequencies, within what frequencies can be."""
         half = TWO_SIDED_95 * self.deviations
-        low, high = np.clip([self.frequencies - half, self.frequencies + half], 0.0, 1.0)
+        low, high = self.frequencies - half, self.frequencies + half
+        if self.attackers.kind == OWN:
+            # Of poison that differs between groups, only the most that honest users can have is
+            # known.
+            low = np.where(self.pushed, 0.0, low)
+            high = np.where(self.pushed, self.attackers.most_honest + half, high)
+        low, high = np.clip([low, high], 0.0, 1.0)
         # A frequency of zero that noise put far below it: what noise alone allows.
         return low, np.maximum(high, np.minimum(half, 1.0))
 
@@ -76,28 +83,55 @@ def fit_categories(supports: SupportCounts) -> CategoryFit:
     """Fit all categories of one tier.
 
     Those are named that honest users do not explain, in the set of groups that explains them best.
+    Where no set does, each group has poison of its own.
 
     >>> from unpoison import Plan, simulate
     >>> plan = Plan.new("k-rr", 1.0, min_epsilon=0.5, categories=["tea", "milk", "water"])
     >>> run = simulate(plan, ["tea"] * 9000, rng=np.random.default_rng(1))
-    >>> fit_categories(SupportCounts.of_categories(run.summary, range(2))).pushed.any()
-    np.False_
+    >>> fit_categories(SupportCounts.of_categories(run.summary, range(2))).attackers.kind
+    'nobody'
     """
     honest = through_origin(supports)
+    alone = Attackers.nobody(supports, honest)
     sets = list(_identified_sets(supports))
-    by_set = [log_tails(supports, honest, attacked) for attacked in sets]
-    tests = max(1, honest.honest.size * len(sets))
-    limit = np.log(FALSE_ALARMS / tests)
-    best = _best_set(supports, sets, np.any([tails < limit for tails in by_set], axis=0))
-    attacked = sets[best] if sets else np.zeros(len(supports.reports), dtype=bool)
-    pushed = by_set[best] < limit if sets else np.zeros(honest.honest.size, dtype=bool)
-    lines, attackers, deviation = _with_attackers(supports, attacked, pushed)
-    rarest = min((float(tails.min()) for tails in by_set), default=0.0)
-    by_category = float(np.exp(min(0.0, rarest + np.log(tests))))
-    nobody = min(1.0, 2 * min(by_category, _chi_squared(supports, honest, None, 0.0)))
-    among = supports.among_attackers(attacked, attackers)
-    fitted = _chi_squared(among, lines, attacked, attackers)
-    return CategoryFit(lines, pushed, attacked, attackers, deviation, nobody, fitted)
+    by_category, pushed = _pushed_categories(supports, sets)
+    attackers = _explained(supports, sets, pushed) if pushed.any() else alone
+    nobody = min(1.0, 2 * min(by_category, _chi_squared(supports, alone)))
+    return CategoryFit(attackers, pushed, nobody, _chi_squared(supports, attackers))
+
+
+def _pushed_categories(
+    supports: SupportCounts, sets: Sequence[BoolArray]
+) -> tuple[float, BoolArray]:
+    """The p-value of the category that is lifted most surely, and all that are pushed.
+
+    Attackers take reports from the categories that they do not push, which seem to be lifted in
+    other groups then. So the most lifted are taken first, and the others are judged with them.
+    """
+    shares = np.zeros(len(supports.reports))
+    pushed = np.zeros(supports.counts.shape[1], dtype=bool)
+    tests = pushed.size * (len(sets) + 1)
+    limit, p_value = np.log(FALSE_ALARMS / tests), 1.0
+    for turn in range(MOST_TURNS):
+        among, offset = supports.among_attackers(shares), shares * supports.unpushed
+        lines = through_origin(among, offset)
+        by_set = [log_tails(among, lines, attacked, offset) for attacked in sets]
+        rarest = np.min([log_tails_of_all_users(supports), *by_set], axis=0)
+        if turn == 0:
+            p_value = float(np.exp(min(0.0, float(rarest.min()) + np.log(tests))))
+        suspicious = (rarest < limit) & ~pushed
+        if not suspicious.any() or not sets:
+            break
+        excess = own_attackers(supports, suspicious).lines.poison
+        pushed |= suspicious & (excess >= FIRST_TAKEN * excess.max())
+        shares = own_attackers(supports, pushed).shares
+    return p_value, pushed
+
+
+def _explained(supports: SupportCounts, sets: Sequence[BoolArray], pushed: BoolArray) -> Attackers:
+    """Attackers who push these categories alike in a set of groups; if no set fits, otherwise."""
+    attackers = alike_attackers(supports, _best_set(supports, sets, pushed), pushed)
+    return attackers if _lines_fit(supports, attackers, pushed) else own_attackers(supports, pushed)
 
 
 def _identified_sets(supports: SupportCounts) -> Iterator[BoolArray]:
@@ -115,15 +149,13 @@ def _identified_sets(supports: SupportCounts) -> Iterator[BoolArray]:
             yield attacked
 
 
-def _best_set(supports: SupportCounts, sets: list[BoolArray], suspicious: BoolArray) -> int:
-    """The set of groups whose poison explains the suspicious categories best.
+def _best_set(supports: SupportCounts, sets: Sequence[BoolArray], pushed: BoolArray) -> BoolArray:
+    """The set of groups whose poison explains the pushed categories best.
 
     By the deviance of lines with poison, of which every set has as many numbers.
     """
-    if not suspicious.any():
-        return 0
-    few = replace(supports, counts=supports.counts[:, suspicious])
-    return int(np.argmin([_deviance(few, attacked) for attacked in sets]))
+    few = replace(supports, counts=supports.counts[:, pushed])
+    return sets[int(np.argmin([_deviance(few, attacked) for attacked in sets]))]
 
 
 def _deviance(supports: SupportCounts, attacked: BoolArray) -> float:
@@ -137,52 +169,24 @@ def _deviance(supports: SupportCounts, attacked: BoolArray) -> float:
     return float(2 * surplus.sum())
 
 
-def _with_attackers(
-    supports: SupportCounts, attacked: BoolArray, pushed: BoolArray
-) -> tuple[Lines, float, float]:
-    """The lines of pushed and other categories, the attackers' share and its deviation.
-
-    Attackers support the categories that they do not push less or more than honest users do, so
-    that lines and share depend on each other.
-    """
-    if not pushed.any():
-        return through_origin(supports), 0.0, 0.0
-    attackers = 0.0
-    for _ in range(SHARE_ROUNDS):
-        offset = attackers * supports.unpushed * attacked
-        among = supports.among_attackers(attacked, attackers)
-        others = through_origin(among, offset)
-        poisoned = with_poison(among, attacked, offset)
-        total = float(poisoned.poison[pushed].sum())
-        before, attackers = attackers, min(max(total, 0.0), MOST_ATTACKERS)
-        if abs(attackers - before) < SETTLED:
-            break
-    lines = Lines(
-        np.where(pushed, poisoned.honest, others.honest),
-        np.where(pushed, poisoned.poison, 0.0),
-        np.where(pushed, poisoned.honest_variance, others.honest_variance),
-        np.where(pushed, poisoned.poison_variance, 0.0),
-    )
-    return lines, attackers, float(np.sqrt(lines.poison_variance.sum()))
+def _lines_fit(supports: SupportCounts, attackers: Attackers, pushed: BoolArray) -> bool:
+    """Whether lines with alike poison explain the pushed categories."""
+    freedom = (len(supports.reports) - 2) * int(pushed.sum())
+    if freedom <= 0:
+        return True
+    squares = attackers.squares(supports)[:, pushed].sum()
+    return bool(scipy.special.chdtrc(freedom, squares) >= POOR_FIT)
 
 
-def _chi_squared(
-    supports: SupportCounts, lines: Lines, attacked: BoolArray | None, attackers: float
-) -> float:
+def _chi_squared(supports: SupportCounts, attackers: Attackers) -> float:
     """p-value of the differences between lines and groups, of all categories together.
 
     1 where cells expect too few reports for the χ² distribution to be theirs.
     """
     if supports.counts.mean() < COMMON_CELLS:
         return 1.0
-    expected = supports.signal[:, None] * lines.honest
-    if attacked is not None:
-        expected = expected + (supports.pushed * attacked)[:, None] * lines.poison
-        expected = expected + (attackers * supports.unpushed * attacked)[:, None]
-    squares = (supports.lift - expected) ** 2
-    spread = variances(supports, lines.honest, lines.poison, attacked)
     groups, categories = supports.counts.shape
-    freedom = (groups - 1) * categories - int((lines.poison != 0).sum())
+    freedom = (groups - 1) * categories - attackers.numbers
     if freedom <= 0:
         return 1.0
-    return float(scipy.special.chdtrc(freedom, (squares / spread).sum()))
+    return float(scipy.special.chdtrc(freedom, attackers.squares(supports).sum()))

@@ -38,7 +38,7 @@ def through_origin(supports: SupportCounts, offset: FloatArray | None = None) ->
     signal = supports.signal[:, None]
     honest, nothing = np.zeros(lift.shape[1]), np.zeros(lift.shape[1])
     for _ in range(REWEIGHTINGS):
-        weight = 1 / variances(supports, honest, nothing)
+        weight = 1 / variances(supports, honest)
         information = (weight * signal**2).sum(axis=0)
         honest = (weight * signal * lift).sum(axis=0) / information
     return Lines(honest, nothing, 1 / information, nothing)
@@ -62,7 +62,7 @@ def with_poison(
     start = through_origin(supports, offset)
     honest, poison = start.honest, start.poison
     for _ in range(REWEIGHTINGS):
-        weight = 1 / variances(supports, honest, poison, attacked)
+        weight = 1 / variances(supports, honest, pushed * np.maximum(poison, 0.0))
         ss, sp, pp = (
             (weight * product).sum(axis=0) for product in (signal**2, signal * pushed, pushed**2)
         )
@@ -74,26 +74,25 @@ def with_poison(
 
 
 def variances(
-    supports: SupportCounts,
-    honest: FloatArray,
-    poison: FloatArray,
-    attacked: BoolArray | None = None,
+    supports: SupportCounts, honest: FloatArray, poison: FloatArray | None = None
 ) -> FloatArray:
     """The variance of each group's share of supporting reports, if these lines are true.
+
+    `poison` is what attackers add to each category in each group.
 
     That of the noise, and that of who is in which group: all are asked for everybody's frequency.
 
     >>> one = np.ones(1)
     >>> supports = SupportCounts(
     ...     np.zeros((1, 1)), 100 * one, 0.5 * one, 0 * one, one, 0 * one, 100 * one)
-    >>> variances(supports, np.zeros(1), np.zeros(1)).tolist()
+    >>> variances(supports, np.zeros(1)).tolist()
     [[0.0025]]
     """
     signal = supports.signal[:, None]
     honest = np.clip(honest, 0.0, 1.0)
     share = supports.baseline[:, None] + signal * honest
-    if attacked is not None:
-        share = share + (supports.pushed * attacked)[:, None] * np.maximum(poison, 0.0)
+    if poison is not None:
+        share = share + poison
     least = LEAST_EXPECTED / supports.reports[:, None]
     share = np.clip(share, least, 1 - least)
     grouping = signal**2 * honest * (1 - honest) / supports.users[:, None]

@@ -10,7 +10,7 @@ import numpy as np
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.summary import Summary
-from unpoison.types import BoolArray, FloatArray
+from unpoison.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +44,17 @@ class SupportCounts:
         lift: FloatArray = self.counts / self.reports[:, None] - self.baseline[:, None]
         return lift
 
-    def among_attackers(self, attacked: BoolArray, attackers: float) -> SupportCounts:
-        """The same counts where a share of the attacked groups' users are attackers.
+    def among_attackers(self, shares: FloatArray) -> SupportCounts:
+        """The same counts where shares of the groups' users are attackers.
 
-        The others are fewer there, and their signal with them.
+        The others are fewer, and their signal with them.
 
         >>> one = np.ones(2)
         >>> supports = SupportCounts(np.ones((2, 1)), one, 0 * one, one, one, 0 * one, one)
-        >>> supports.among_attackers(np.array([True, False]), 0.25).signal.tolist()
+        >>> supports.among_attackers(np.array([0.25, 0.0])).signal.tolist()
         [0.75, 1.0]
         """
-        return replace(self, signal=self.signal * (1 - attackers * attacked))
+        return replace(self, signal=self.signal * (1 - shares))
 
     @classmethod
     def of_categories(cls, summary: Summary, groups: Sequence[int]) -> SupportCounts:

@@ -17,10 +17,13 @@ HALVINGS = 50
 """Steps of bisection: the exponent is then exact to a part in 10¹⁵."""
 
 
-def log_tails(supports: SupportCounts, lines: Lines, attacked: BoolArray) -> FloatArray:
+def log_tails(
+    supports: SupportCounts, lines: Lines, attacked: BoolArray, offset: FloatArray | None = None
+) -> FloatArray:
     """An upper bound on the log probability that honest users lift a category as high.
 
-    In the attacked groups, above its line; `lines` are those without poison. The bound is
+    In the attacked groups, above its line; `lines` are those without poison, and `offset` is what
+    each group's lift has besides them. The bound is
     Chernoff's for counts that are Poisson variables. The normal distribution would be far too sure
     of rare categories: of 30,000 that expect one report each, some always have six.
 
@@ -32,12 +35,13 @@ def log_tails(supports: SupportCounts, lines: Lines, attacked: BoolArray) -> Flo
     [-4.9]
     """
     signal, pushed = supports.signal[:, None], (supports.pushed * attacked)[:, None]
-    spread = variances(supports, lines.honest, lines.poison)
+    spread = variances(supports, lines.honest)
     slope = (signal * pushed / spread).sum(axis=0) / (signal**2 / spread).sum(axis=0)
     # Poison lifts the attacked groups above what the best line without it can follow.
     coefficients = (pushed - slope * signal) / spread
     deviation = np.sqrt((coefficients**2 * spread).sum(axis=0))
-    above = (coefficients * supports.lift).sum(axis=0)
+    lift = supports.lift if offset is None else supports.lift - offset[:, None]
+    above = (coefficients * lift).sum(axis=0)
     tails: FloatArray = scipy.special.log_ndtr(-above / deviation)
     close = np.flatnonzero(above > CLOSELY * deviation)
     if len(close):
@@ -48,6 +52,24 @@ def log_tails(supports: SupportCounts, lines: Lines, attacked: BoolArray) -> Flo
         bound = _chernoff(expected, weights, above[close] / scale)
         tails[close] = np.maximum(tails[close], bound)
     return tails
+
+
+def log_tails_of_all_users(supports: SupportCounts) -> FloatArray:
+    """A bound on the log probability of as many reports if all users had the category.
+
+    Poison that weakens from group to group as the signal does lies on a line, but its frequency
+    may be above 1. The smallest over the groups, for as many tests as there are groups.
+
+    >>> one = np.ones(1)
+    >>> counts = np.array([[50.0, 90.0]])
+    >>> supports = SupportCounts(counts, 1e3 * one, 0.01 * one, 0.04 * one, one, 0 * one, 1e3 * one)
+    >>> log_tails_of_all_users(supports).round(1).tolist()
+    [0.0, -12.9]
+    """
+    most = (supports.reports * (supports.baseline + supports.signal))[:, None]
+    counts = np.maximum(supports.counts, most)
+    tails = counts - most + counts * np.log(most / counts)
+    return np.asarray(np.minimum(tails.min(axis=0) + np.log(len(supports.reports)), 0.0))
 
 
 def _chernoff(expected: FloatArray, weights: FloatArray, above: FloatArray) -> FloatArray:
