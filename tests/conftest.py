@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +122,13 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def unpoison(capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command line, called in this process."""
+def unpoison(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """The command line, called in this process and in the test's own folder.
+
+    In the project's folder, looking for files that a command has changed would read the whole
+    environment, and see what other processes write there.
+    """
+    monkeypatch.chdir(tmp_path)
     return Command(capsys)
