@@ -194,7 +194,10 @@ def _equations(
     scaled_sums = of_w * weights.variance
     coupling = of_x_and_a - scaled_sums @ weights.cross
     schur = information - weights.cross.T @ scaled_cross
-    system = np.block([[schur, coupling.T], [coupling, -(scaled_sums @ of_w.T)]])
+    size = len(schur)
+    system = np.empty((size + len(coupling), size + len(coupling)))
+    system[:size, :size], system[:size, size:] = schur, coupling.T
+    system[size:, :size], system[size:, size:] = coupling, -(scaled_sums @ of_w.T)
     right = [scaled_cross.T @ weights.gradient - gradient, scaled_sums @ weights.gradient - excess]
     return system, np.concatenate(right)
 
