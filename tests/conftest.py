@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+import multiprocessing
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,20 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         if item.name.startswith("unpoison.planner.advice."):
             spend_little(monkeypatch)
         return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _prepared_workers() -> Iterator[None]:
+    """Fork collectors' estimating processes from a process that has imported what they need.
+
+    Every collector that makes an estimate starts one, and imports take longer than the estimate.
+    """
+    needed = ("unpoison.collector.service.estimates", "unpoison.protocols")
+    multiprocessing.set_forkserver_preload([*needed, "scipy.ndimage", "scipy.optimize"])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        worker_process = "unpoison.collector.service.worker_process"
+        monkeypatch.setattr(f"{worker_process}.START_METHOD", "forkserver")
+        yield
 
 
 @pytest.fixture
