@@ -220,6 +220,7 @@ def test_what_a_receiver_does_not_take_is_sent_again_in_order(
     assert first == {receiver.taken[0].json["id"]}
 
 
+@pytest.mark.server
 def test_a_restart_loses_no_message(tmp_path: Path, receiver: WebhookReceiver) -> None:
     settings = settings_of(receiver)
     receiver.status = 503

@@ -273,6 +273,7 @@ def test_the_newest_revision_is_the_head_of_the_scripts() -> None:
     assert {script.revision for script in scripts.walk_revisions()} == _known_revisions()
 
 
+@pytest.mark.slow
 def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(tmp_path: Path) -> None:
     with open_database(str(tmp_path / "reports.db")) as database:
         migrate(database)
