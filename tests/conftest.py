@@ -109,11 +109,6 @@ def few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     With few buckets and nobody attacking, fitting 200 replicates takes nine tenths of an estimate.
     """
-    draw_few_replicates(monkeypatch)
-
-
-def draw_few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set both numbers of replicates to ten."""
     monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES", 10)
     monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES_FEW_BUCKETS", 10)
 
@@ -136,10 +131,8 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 def spend_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try two plans once with each shape, and one of them in every situation.
 
-    Then four times more where its error is largest. That takes a twentieth of the time. The error
-    of an estimate does not depend on its p-value.
+    Then four times more where its error is largest. That takes a twentieth of the time.
     """
-    draw_few_replicates(monkeypatch)
     monkeypatch.setattr("unpoison.planner.effort.CHOICES", ((2, 1, 1),))
     monkeypatch.setattr("unpoison.planner.effort.SECONDS", 1.0)
 

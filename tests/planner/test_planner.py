@@ -38,8 +38,7 @@ from unpoison.planner.reference import SHAPES
 from unpoison.simulation.theory import utility_max
 from unpoison.simulation.trials import ungrouped
 
-# What is predicted are errors, which do not depend on p-values.
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_replicates")]
+pytestmark = pytest.mark.slow
 
 DRINKS = ["tea", "milk", "water"]
 NUMBERS: dict[str, Any] = {"low": 0, "high": 10}
