@@ -98,8 +98,8 @@ def _prepared_workers() -> Iterator[None]:
     needed = ("unpoison.collector.service.estimates", "unpoison.protocols")
     multiprocessing.set_forkserver_preload([*needed, "scipy.ndimage", "scipy.optimize"])
     with pytest.MonkeyPatch.context() as monkeypatch:
-        worker_process = "unpoison.collector.service.worker_process"
-        monkeypatch.setattr(f"{worker_process}.START_METHOD", "forkserver")
+        context = multiprocessing.get_context("forkserver")
+        monkeypatch.setattr("unpoison.collector.service.worker_process.CONTEXT", context)
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 def _started_as_in_a_server() -> Iterator[None]:
     """Spawn workers as a server does: other tests fork them, which is quicker."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(worker_process, "START_METHOD", "spawn")
+        monkeypatch.setattr(worker_process, "CONTEXT", multiprocessing.get_context("spawn"))
         yield
 
 

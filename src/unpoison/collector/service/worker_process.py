@@ -14,7 +14,7 @@ from unpoison.errors import UnpoisonError
 
 NICENESS = 10
 """Added to the child's niceness: a device gives up waiting for its answer, an estimate can wait."""
-START_METHOD = "spawn"
+CONTEXT = multiprocessing.get_context("spawn")
 """How the child starts: not by a fork, which would copy locks that other threads hold just then."""
 Result = TypeVar("Result")
 
@@ -39,9 +39,8 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context(START_METHOD)
-        self.connection, child_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
+        self.connection, child_end = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=_serve, args=(child_end,), daemon=True)
         self.process.start()
         # The child holds the only copy of its end, so that its death ends `recv` here.
         child_end.close()
