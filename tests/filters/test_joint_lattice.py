@@ -9,7 +9,7 @@ import pytest
 
 from unpoison import Plan, estimate, simulate
 from unpoison.filters.joint import JointCounts, PoisonModel, fit, nobody_p_value
-from unpoison.filters.joint.constants import MOST_LATTICE_VALUES
+from unpoison.filters.joint.constants import MOST_LATTICE_VALUES, P_VALUE_REPLICATES
 from unpoison.filters.joint.honest_mixture import MixtureStep, most_likely_mixture
 from unpoison.filters.joint.point_values import with_point_values
 from unpoison.simulation.ground_truth import Simulation
@@ -93,14 +93,13 @@ def test_the_best_mixture_is_no_worse_than_the_truth() -> None:
     assert thinned.deviance < mixture.deviance + 50
 
 
+# The degrees of freedom are known well enough from 20 replicates, where lattices are easy to tell.
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [3.0, 8.0])
+@pytest.mark.parametrize(("epsilon", "replicates"), [(3.0, 20), (8.0, P_VALUE_REPLICATES)])
 def test_p_values_of_a_lattice_without_a_step_are_spread_evenly(
-    epsilon: float, monkeypatch: pytest.MonkeyPatch
+    epsilon: float, replicates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The degrees of freedom are known well enough from 20 replicates: their error is small beside
-    # the spread of p-values that is looked at here.
-    monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES", 20)
+    monkeypatch.setattr("unpoison.filters.joint.constants.P_VALUE_REPLICATES", replicates)
     p_values = []
     for seed in range(40):
         counts = counts_of(collected(5 + seed, epsilon, 100 + seed))
