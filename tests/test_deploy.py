@@ -112,6 +112,7 @@ def test_systemd_takes_the_unit_and_finds_it_well_protected(tmp_path: Path) -> N
     check(analyze, "security", "--offline=yes", f"--threshold={MOST_EXPOSED * 10:.0f}", unit)
 
 
+@pytest.mark.slow
 def test_the_command_of_the_unit_takes_the_sample_of_settings(tmp_path: Path) -> None:
     command = re.search(r"^ExecStart=\S+ (.*)$", UNIT, re.MULTILINE)
     assert command is not None

@@ -56,11 +56,13 @@ estimate(simulate(Plan.new(epsilon=1.0, low=0, high=1), values, "point:C", 0.2, 
 """
 
 
+@pytest.mark.slow
 def test_an_estimate_does_without_the_statistics_of_scipy() -> None:
     """Its distributions take a second to load; the functions behind them are in scipy.special."""
     assert "scipy.stats" not in loaded_by(ESTIMATE)
 
 
+@pytest.mark.slow
 def test_heavy_modules_are_noticed() -> None:
     assert loaded_by("import scipy.special") == {"scipy.special"}
 
@@ -88,6 +90,7 @@ with TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "unused"),
     [

@@ -69,8 +69,12 @@ def settings_of(receiver: WebhookReceiver) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server(tmp_path: Path, receiver: WebhookReceiver) -> Iterator[InProcessCollector]:
-    with in_process_collector(tmp_path, **settings_of(receiver)) as running:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, receiver: WebhookReceiver
+) -> Iterator[InProcessCollector]:
+    # In another folder than a command's, which must not change.
+    folder = tmp_path_factory.mktemp("collector")
+    with in_process_collector(folder, **settings_of(receiver)) as running:
         running.token = "the-token-of-the-operator"
         yield running
 
@@ -216,6 +220,7 @@ def test_what_a_receiver_does_not_take_is_sent_again_in_order(
     assert first == {receiver.taken[0].json["id"]}
 
 
+@pytest.mark.server
 def test_a_restart_loses_no_message(tmp_path: Path, receiver: WebhookReceiver) -> None:
     settings = settings_of(receiver)
     receiver.status = 503

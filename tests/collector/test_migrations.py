@@ -304,6 +304,7 @@ def test_the_newest_revision_is_the_head_of_the_scripts() -> None:
     assert {script.revision for script in scripts.walk_revisions()} == _known_revisions()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_new", [False, True], ids=["later start", "first start"])
 def test_a_start_without_an_upgrade_does_not_load_what_upgrades_need(
     tmp_path: Path, is_new: bool

@@ -52,11 +52,16 @@ def campaign_of(
     return campaign
 
 
+@pytest.fixture(scope="module")
+def attacked(server: InProcessCollector) -> RunningCampaign:
+    """A campaign with attackers, for tests that only look at its page."""
+    return campaign_of(server, "point:C", 0.2, name="Reaction time")
+
+
 def test_headline_and_verdict_show_the_same_numbers_with_their_unit(
-    server: InProcessCollector, page: Page
+    server: InProcessCollector, attacked: RunningCampaign, page: Page
 ) -> None:
-    campaign = campaign_of(server, "point:C", 0.2, name="Reaction time")
-    open_campaign(page, server, campaign)
+    open_campaign(page, server, attacked)
     value = page.inner_text("#estimate-value").strip()
     interval = page.inner_text("#estimate-interval").removeprefix("95 %: ").strip()
     assert value.startswith("0.2") or value.startswith("0.3")
@@ -142,8 +147,10 @@ def pixels_of(page: Page, colour: str, chart: int, column: float) -> list[float]
     )
 
 
-def test_poison_stands_on_top_of_the_honest_part(server: InProcessCollector, page: Page) -> None:
-    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+def test_poison_stands_on_top_of_the_honest_part(
+    server: InProcessCollector, attacked: RunningCampaign, page: Page
+) -> None:
+    open_campaign(page, server, attacked)
     page.wait_for_selector("#histograms-list canvas")
     page.wait_for_timeout(500)
     last_bar = page.evaluate(
@@ -160,9 +167,9 @@ def test_poison_stands_on_top_of_the_honest_part(server: InProcessCollector, pag
 
 
 def test_four_histograms_are_two_and_two_and_percents_are_whole(
-    server: InProcessCollector, page: Page
+    server: InProcessCollector, attacked: RunningCampaign, page: Page
 ) -> None:
-    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+    open_campaign(page, server, attacked)
     page.wait_for_selector("#histograms-list canvas")
     columns = page.evaluate(
         "getComputedStyle(document.querySelector('#histograms-list')).gridTemplateColumns"
@@ -176,8 +183,10 @@ def test_four_histograms_are_two_and_two_and_percents_are_whole(
     assert page.evaluate(incrs) == [0.01, 0.01, 0.0001]
 
 
-def test_the_last_label_of_a_time_axis_has_room(server: InProcessCollector, page: Page) -> None:
-    open_campaign(page, server, campaign_of(server, "point:C", 0.2))
+def test_the_last_label_of_a_time_axis_has_room(
+    server: InProcessCollector, attacked: RunningCampaign, page: Page
+) -> None:
+    open_campaign(page, server, attacked)
     page.wait_for_selector("#history-charts canvas")
     room, half_label = page.evaluate(
         """() => {
@@ -193,11 +202,10 @@ def test_the_last_label_of_a_time_axis_has_room(server: InProcessCollector, page
 
 
 def test_on_a_phone_the_estimate_comes_before_the_buttons(
-    server: InProcessCollector, browser: Browser
+    server: InProcessCollector, attacked: RunningCampaign, browser: Browser
 ) -> None:
-    campaign = campaign_of(server, "point:C", 0.2, name="Reaction time")
     with page_of(browser, viewport={"width": 390, "height": 844}) as page:
-        open_campaign(page, server, campaign)
+        open_campaign(page, server, attacked)
         top = "id => document.getElementById(id).getBoundingClientRect().top"
         assert page.evaluate(top, "estimate-value") < page.evaluate(top, "action-close")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

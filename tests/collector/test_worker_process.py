@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,18 @@ import pytest
 
 from support.waiting import HANG_SECONDS, eventually
 from unpoison import InvalidParameter, Plan
+from unpoison.collector.service import worker_process
 from unpoison.collector.service.worker_process import WorkerEnded, WorkerProcess
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started_as_in_a_server() -> Iterator[None]:
+    """Spawn workers as a server does: other tests fork them, which is quicker."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(worker_process, "CONTEXT", multiprocessing.get_context("spawn"))
+        yield
 
 
 @pytest.fixture(scope="module")

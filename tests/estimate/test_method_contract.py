@@ -27,6 +27,7 @@ PLANS = {
 FITTING = [
     (name, plan) for name in method_names() for plan in PLANS if methods[name].fits(PLANS[plan])
 ]
+pytestmark = pytest.mark.usefixtures("few_replicates")
 every_method = pytest.mark.parametrize("name", method_names())
 every_fitting_plan = pytest.mark.parametrize(("name", "plan"), FITTING)
 

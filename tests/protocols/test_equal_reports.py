@@ -10,6 +10,8 @@ import pytest
 
 from unpoison import Plan, estimate, summarise
 
+pytestmark = pytest.mark.slow
+
 PLANS: dict[str, dict[str, Any]] = {
     "piecewise-integer": {"low": 0, "high": 100},
     "square-wave-integer": {"low": 0, "high": 100},

@@ -8,10 +8,14 @@ its exit code.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 outputs: dict[int, TextIO] = {}
@@ -20,12 +24,25 @@ outputs: dict[int, TextIO] = {}
 
 def main() -> None:
     from unpoison.cli import main as unpoison
-    from unpoison.collector import server
 
-    assert server is not None, "imported so that no child has to"
+    prepare()
     for line in sys.stdin:
         sys.stdout.write(json.dumps(_answer(json.loads(line), unpoison)) + "\n")
         sys.stdout.flush()
+
+
+def prepare() -> None:
+    """Import what a collector needs, and do once what every start does, so that no child has to."""
+    from unpoison.cli import run
+    from unpoison.collector import server
+
+    assert server is not None
+    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        # A command that makes a database: this imports and compiles most of what a start does.
+        assert run(["serve", "--new-token", "--database", f"{folder}/reports.db"]) == 0
+    # Children's collectors of garbage need not look at, and so copy, what is here already.
+    gc.collect()
+    gc.freeze()
 
 
 def _answer(command: dict[str, Any], unpoison: Callable[[], None]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import uvicorn
@@ -27,6 +30,8 @@ from unpoison.collector.http.guard import Guard
 from unpoison.collector.server import metrics_socket, prepared_server, web_config
 from unpoison.collector.service.collector import Collector
 from unpoison.collector.settings import Settings
+from unpoison.collector.storage.database import Database, database_url
+from unpoison.collector.storage.migration import migrate
 
 SMALL_PLAN = {
     "mechanism": "piecewise-integer",
@@ -197,9 +202,24 @@ class InProcessCollector(RunningCollector):
     guard: Guard
 
 
+@cache
+def empty_database() -> TemporaryDirectory[str]:
+    """A folder with an SQLite database that has a schema and nothing else, `reports.db`.
+
+    To be copied: to make the tables takes most of the start of a collector.
+    """
+    folder = TemporaryDirectory()
+    database = Database(database_url(f"{folder.name}/reports.db"))
+    migrate(database)
+    database.close()
+    return folder
+
+
 @contextmanager
 def in_process_collector(folder: Path, **settings: Any) -> Iterator[InProcessCollector]:
     """Serve from a thread of this process, over real sockets."""
+    if "database" not in settings and not (folder / "reports.db").exists():
+        shutil.copy(Path(empty_database().name, "reports.db"), folder)
     chosen = Settings.load(**{"database": str(folder / "reports.db"), "port": 0, **settings})
     with prepared_server(chosen) as parts, socket.create_server(("127.0.0.1", 0)) as listener:
         clock = SteppedClock()

@@ -17,9 +17,7 @@ def step_to_bound(values: FloatArray, direction: FloatArray) -> float:
     0.5
     """
     falling = direction < 0
-    if not falling.any():
-        return math.inf
-    return float((-values[falling] / direction[falling]).min())
+    return -float((values[falling] / direction[falling]).max(initial=-math.inf))
 
 
 def step_within_bounds(values: FloatArray, direction: FloatArray, fraction: float = 1.0) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,9 +26,9 @@ class Simulation:
     """One simulated collection: its Summary, the truth about honest users, and the floor of errors.
 
     `truth` is their mean and `honest` their distribution; categories have `frequencies` instead,
-    and `poisoned` names those that attackers send. `floor` is the oracle floor of linear estimators
-    for PM, the Cramér-Rao bound for SW and k-RR. `honest_summary` has the reports of honest users
-    alone: what an oracle would estimate from.
+    and `poisoned` names those that attackers send. `honest_summary` has the reports of honest users
+    alone: what an oracle would estimate from. `floor` and `cramer_rao` are computed when they are
+    first asked for: they take longer than all the rest.
 
     >>> from unpoison import simulate
     >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
@@ -39,13 +39,23 @@ class Simulation:
 
     summary: Summary
     truth: float
-    floor: float
-    cramer_rao: float
     byzantine_fraction: float
+    honest_users: HonestUsers = field(repr=False, compare=False)
     honest: Distribution | None = None
     frequencies: dict[str, float] | None = None
     poisoned: tuple[str, ...] | None = None
     honest_summary: Summary | None = None
+
+    @cached_property
+    def cramer_rao(self) -> float:
+        """The Cramér-Rao bound: the least squared error of an unbiased estimator."""
+        return cramer_rao(self.honest_users)
+
+    @cached_property
+    def floor(self) -> float:
+        """The oracle floor of linear estimators for PM, the Cramér-Rao bound for SW and k-RR."""
+        linear = self.summary.plan.group_mechanisms[0].unbiased
+        return oracle_floor(self.honest_users) if linear else self.cramer_rao
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +120,11 @@ class GroundTruth:
 
         `honest_users` are the honest users of each group, `tiers` the tier of each honest input.
         """
-        users = HonestUsers(self.plan, self.inputs.values, honest_users, tiers, self.inputs.numbers)
-        bound = cramer_rao(users)
-        linear = self.plan.group_mechanisms[0].unbiased
+        inputs = self.inputs
         return Simulation(
             summary=honest + poison,
             honest_summary=honest,
-            floor=oracle_floor(users) if linear else bound,
-            cramer_rao=bound,
+            honest_users=HonestUsers(self.plan, inputs.values, honest_users, tiers, inputs.numbers),
             byzantine_fraction=self.byzantine_fraction,
             **self._statistics(poison),
         )

@@ -14,6 +14,8 @@ from unpoison.errors import UnpoisonError
 
 NICENESS = 10
 """Added to the child's niceness: a device gives up waiting for its answer, an estimate can wait."""
+CONTEXT = multiprocessing.get_context("spawn")
+"""How the child starts: not by a fork, which would copy locks that other threads hold just then."""
 Result = TypeVar("Result")
 
 
@@ -24,8 +26,7 @@ class WorkerEnded(UnpoisonError):
 class WorkerProcess:
     """A child process that runs functions one after another until it is ended.
 
-    `ProcessPoolExecutor` has no public way to end a busy child before Python 3.14. The child is
-    spawned, not forked: a fork would copy locks that other threads hold at that moment.
+    `ProcessPoolExecutor` has no public way to end a busy child before Python 3.14.
 
     >>> worker = WorkerProcess()
     >>> worker.run(divmod, 7, 2)
@@ -38,9 +39,8 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, child_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
+        self.connection, child_end = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=_serve, args=(child_end,), daemon=True)
         self.process.start()
         # The child holds the only copy of its end, so that its death ends `recv` here.
         child_end.close()

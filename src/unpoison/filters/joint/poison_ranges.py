@@ -85,7 +85,8 @@ def range_shapes(ranges: Sequence[PoisonRange], counts: JointCounts) -> FloatArr
     """
     edges = np.array([buckets.output_edges for buckets in counts.buckets])
     edges = (edges - edges[:, :1]) / (edges[:, -1:] - edges[:, :1])
-    ends = {end: end.places(counts) for chosen in ranges for end in (chosen.low, chosen.high)}
+    distinct = {end for chosen in ranges for end in (chosen.low, chosen.high)}
+    ends = {end: end.places(counts) for end in distinct}
     low = np.array([ends[chosen.low] for chosen in ranges])[:, :, None]
     high = np.array([ends[chosen.high] for chosen in ranges])[:, :, None]
     overlap = np.minimum(edges[:, 1:], high) - np.maximum(edges[:, :-1], low)

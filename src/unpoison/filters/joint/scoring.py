@@ -142,22 +142,23 @@ def _add_barriers(
 ) -> None:
     """The barriers of x, of a, and of 1 − a, added in place."""
     inputs = len(point.honest)
-    of_x = np.arange(inputs)
+    # A view: what is added to it is added to the matrix.
+    diagonal = np.einsum("ii->i", information)
     if free_histogram:
         # A share of users is known to 1 beforehand: directions of which counts say nothing.
-        information[of_x, of_x] += 1
+        diagonal[:inputs] += 1
     else:
         gradient[:inputs] -= point.barrier / point.honest
-        information[of_x, of_x] += point.honest_multipliers / point.honest
-    of_a, shares = np.arange(inputs, len(gradient)), point.honest_shares[point.attacked]
+        diagonal[:inputs] += point.honest_multipliers / point.honest
+    shares = point.honest_shares[point.attacked]
     # a > 0 has a primal barrier alone, since no a ends there. Without it, a step that a = 0 cuts
     # short would cut all further ones, too.
     gradient[inputs:] -= point.barrier / shares
-    information[of_a, of_a] += point.barrier / shares**2
+    diagonal[inputs:] += point.barrier / shares**2
     if len(point.bounded):
         attackers = 1 - point.honest_shares[point.bounded]
         gradient[inputs:] += point.barrier / attackers
-        information[of_a, of_a] += point.share_multipliers / attackers
+        diagonal[inputs:] += point.share_multipliers / attackers
 
 
 def scatter_of_shares(point: Point) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +195,10 @@ def _equations(
     scaled_sums = of_w * weights.variance
     coupling = of_x_and_a - scaled_sums @ weights.cross
     schur = information - weights.cross.T @ scaled_cross
-    system = np.block([[schur, coupling.T], [coupling, -(scaled_sums @ of_w.T)]])
+    size = len(schur)
+    system = np.empty((size + len(coupling), size + len(coupling)))
+    system[:size, :size], system[:size, size:] = schur, coupling.T
+    system[size:, :size], system[size:, size:] = coupling, -(scaled_sums @ of_w.T)
     right = [scaled_cross.T @ weights.gradient - gradient, scaled_sums @ weights.gradient - excess]
     return system, np.concatenate(right)
 

@@ -24,6 +24,8 @@ class _Line:
     """z(λ) = start + λ·direction for the positive variables; slopes of the others likewise."""
 
     positive: IntArray
+    matrix: FloatArray
+    """The program's matrix, of the positive variables alone."""
     start: FloatArray
     direction: FloatArray
     slope_start: FloatArray
@@ -82,9 +84,9 @@ class Extremes:
         """The minimum as a linear function of λ, valid while the same variables are positive."""
         program, index = self.program, np.flatnonzero(positive)
         size, fixed = len(index), len(program.totals)
-        sums = program.sums[:, index]
+        sums, matrix = program.sums[:, index], program.matrix[index[:, None], index]
         system = np.zeros((size + fixed, size + fixed))
-        system[:size, :size] = program.matrix[np.ix_(index, index)]
+        system[:size, :size] = matrix
         system[:size, size:], system[size:, :size] = sums.T, sums
         scale = np.ones(size + fixed)
         scale[:size] = 1 / np.sqrt(np.diag(system)[:size])
@@ -96,6 +98,7 @@ class Extremes:
         slopes = program.matrix[:, index] @ solution[:size] + program.sums.T @ solution[size:]
         return _Line(
             positive=index,
+            matrix=matrix,
             start=solution[:size, 0],
             direction=solution[:size, 1],
             slope_start=slopes[:, 0] + program.slope,
@@ -104,11 +107,8 @@ class Extremes:
 
     def _deviance(self, line: _Line) -> tuple[float, float, float]:
         """Coefficients of λ², λ and 1 of the deviance along a line."""
-        index = line.positive
-        curved = self.program.matrix[np.ix_(index, index)] @ np.stack(
-            [line.start, line.direction], axis=1
-        )
-        slope = self.program.slope[index]
+        curved = line.matrix @ np.stack([line.start, line.direction], axis=1)
+        slope = self.program.slope[line.positive]
         return (
             float(line.direction @ curved[:, 1]),
             float(2 * (line.start @ curved[:, 1] + slope @ line.direction)),
