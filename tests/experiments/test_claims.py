@@ -101,8 +101,8 @@ def contrary(cell: Cell, method: str, collection: str) -> Row:
 
 ALARMS = "joint-nobody"
 # Claims about single collections are tested in test_unseen.py, those about the planner in
-# test_planner_experiment.py.
-APART = (ALARMS, "unseen", "planner")
+# test_planner_experiment.py, those about many categories in test_many_categories_experiment.py.
+APART = (ALARMS, "unseen", "planner", "many-categories")
 # This one compares designs and has no aim.
 WITHOUT_CLAIMS = ("default-plan",)
 MADE_OF_CELLS = [

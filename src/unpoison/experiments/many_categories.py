@@ -21,6 +21,7 @@ from unpoison.plan import Plan
 from unpoison.protocols.joint import JOINT
 from unpoison.simulation import Population, simulate
 from unpoison.simulation.trial import GROUPED
+from unpoison.types import BoolArray, FloatArray
 
 SEED = 1_703
 """Chosen before any collection was drawn."""
@@ -69,42 +70,71 @@ class CategoriesCell(Cell):
         truth = np.array(list((run.frequencies or {}).values()))
         estimate = np.array(list((answer.frequencies or {}).values()))
         intervals = np.array(list(answer.fit["frequency_intervals"].values()))
+        noise = _Noise.of(plan, run.summary.reports.astype(np.float64))
+        floor = noise.oracle_error(truth, 1 - self.gamma)
         top = np.argsort(-truth)[:MOST_FREQUENT]
         low, high = intervals[top].T
-        pushed, named = set(run.poisoned or ()), set(answer.byzantine.categories or ())
+        named = set(answer.byzantine.categories or ())
+        pushed = set(self.attack.rpartition("targets:")[2].split(",")) if self.targets else set()
         return [
             {
                 **self._columns(),
                 "method": JOINT,
                 "collection": GROUPED,
                 "trial": 0,
-                "floor": run.floor,
-                "over_floor": float(((estimate - truth) ** 2).mean() / run.floor),
+                "floor": floor,
+                "over_floor": float(((estimate - truth) ** 2).mean() / floor),
                 "covered": float(((low <= truth[top]) & (truth[top] <= high)).mean()),
                 "located": len(pushed & named) / len(pushed) if pushed else float("nan"),
                 "falsely_named": float(len(named - pushed)),
-                "visible": float(self._visible(plan, run.summary.reports)),
+                "visible": float(self._visible(noise)),
                 "nobody_attacks_p_value": answer.fit["nobody_attacks_p_value"],
                 "seconds": seconds,
             }
         ]
 
-    def _visible(self, plan: Plan, reports: np.ndarray) -> bool:
-        """Whether each category that is pushed is lifted by enough to be seen among the noise.
-
-        Counted in standard deviations of the poison that an oracle would know, from the groups'
-        baselines and signals alone.
-        """
+    def _visible(self, noise: _Noise) -> bool:
+        """Whether each category that is pushed is lifted by enough to be seen among the noise."""
         if not self.targets:
             return False
-        signals, baselines = [], []
-        for mechanism in plan.group_mechanisms:
-            own, other = mechanism.cell_probabilities(np.zeros(1), mechanism.grid())[0, :2]
-            signals.append(own - other)
-            baselines.append(other)
-        signal, weight = np.array(signals), reports / np.array(baselines)
-        information = weight.sum() - (weight @ signal) ** 2 / (weight @ signal**2)
-        return bool(self.gamma / self.targets * np.sqrt(information) >= VISIBLE_DEVIATIONS)
+        attacked = np.isin(np.arange(len(noise.signal)), self._attacked_groups(len(noise.signal)))
+        return self.gamma / self.targets >= VISIBLE_DEVIATIONS * noise.poison_deviation(attacked)
+
+    def _attacked_groups(self, groups: int) -> list[int]:
+        if not self.attack.startswith("some-groups"):
+            return list(range(groups))
+        return [int(group) for group in self.attack.partition(":")[2].partition(";")[0].split(",")]
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """What reports of k-RR tell of rare categories: baselines, signals and numbers of reports."""
+
+    baseline: FloatArray
+    signal: FloatArray
+    reports: FloatArray
+
+    @classmethod
+    def of(cls, plan: Plan, reports: FloatArray) -> _Noise:
+        pairs = np.array(
+            [
+                mechanism.cell_probabilities(np.zeros(1), mechanism.grid())[0, :2]
+                for mechanism in plan.group_mechanisms
+            ]
+        )
+        return cls(pairs[:, 1], pairs[:, 0] - pairs[:, 1], reports)
+
+    def oracle_error(self, frequencies: FloatArray, honest: float) -> float:
+        """The squared error of a frequency if all attackers are known, averaged over categories."""
+        shares = self.baseline[:, None] + self.signal[:, None] * frequencies
+        information = (honest * self.reports * self.signal**2) @ (1 / shares)
+        return float((1 / information).mean())
+
+    def poison_deviation(self, attacked: BoolArray) -> float:
+        """The standard deviation of a rare category's poison in the attacked groups."""
+        weight = self.reports / self.baseline
+        lost = (attacked * weight @ self.signal) ** 2 / (weight @ self.signal**2)
+        return float(1 / np.sqrt(attacked @ weight - lost))
 
 
 def drawn_cells(quick: bool) -> list[CategoriesCell]:
@@ -240,9 +270,8 @@ def _rows(collections: Collections) -> Iterator[list[str]]:
     for kind in (POISONED, QUIET):
         for categories in CATEGORIES:
             of_kind = collections.where("kind", kind)
-            part = Collections(
-                of_kind.table.filter(pc.equal(of_kind.table["categories"], categories))
-            )
+            chosen = pc.equal(of_kind.table["categories"], categories)
+            part = Collections(of_kind.table.filter(chosen))
             if len(part):
                 yield _row(f"{categories:,}, {kind}", part)
 

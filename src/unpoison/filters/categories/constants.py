@@ -5,6 +5,10 @@ from __future__ import annotations
 FALSE_ALARMS = 0.05
 """Chance that any category of a quiet collection is named: of all of them together, so that 10⁵
 categories raise no more alarms than ten. The level at which "nobody attacks" is rejected."""
+FALSELY_NAMED = 0.5
+"""Categories named falsely, on average at most, in a collection that is known to be attacked. Who
+pushes a hundred categories pushes each a little: with the level of quiet collections most of them
+would stay unnamed."""
 MOST_GROUPS_IN_ANY_SET = 5
 """Groups up to which every set of them is tried (31 sets); of more, all, each alone, and all but
 one. Attackers who enrol everywhere and report in two of six groups are then met by the best of

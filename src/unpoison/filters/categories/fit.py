@@ -18,6 +18,7 @@ from unpoison.filters.categories.attackers import (
 from unpoison.filters.categories.constants import (
     COMMON_CELLS,
     FALSE_ALARMS,
+    FALSELY_NAMED,
     FIRST_TAKEN,
     LEAST_EXPECTED,
     MOST_GROUPS_IN_ANY_SET,
@@ -95,7 +96,9 @@ def fit_categories(supports: SupportCounts) -> CategoryFit:
     alone = Attackers.nobody(supports, honest)
     sets = list(_identified_sets(supports))
     by_category, pushed = _pushed_categories(supports, sets)
-    attackers = _explained(supports, sets, pushed) if pushed.any() else alone
+    attackers = alone
+    if pushed.any():
+        attackers, pushed = _explained(supports, sets, pushed)
     nobody = min(1.0, 2 * min(by_category, _chi_squared(supports, alone)))
     return CategoryFit(attackers, pushed, nobody, _chi_squared(supports, attackers))
 
@@ -128,10 +131,30 @@ def _pushed_categories(
     return p_value, pushed
 
 
-def _explained(supports: SupportCounts, sets: Sequence[BoolArray], pushed: BoolArray) -> Attackers:
-    """Attackers who push these categories alike in a set of groups; if no set fits, otherwise."""
-    attackers = alike_attackers(supports, _best_set(supports, sets, pushed), pushed)
-    return attackers if _lines_fit(supports, attackers, pushed) else own_attackers(supports, pushed)
+def _explained(
+    supports: SupportCounts, sets: Sequence[BoolArray], pushed: BoolArray
+) -> tuple[Attackers, BoolArray]:
+    """Attackers who push these categories, and fainter ones, alike in a set of groups.
+
+    If no set explains them, attackers who differ between groups.
+    """
+    attacked = _best_set(supports, sets, pushed)
+    attackers = alike_attackers(supports, attacked, pushed)
+    if not _lines_fit(supports, attackers, pushed):
+        return own_attackers(supports, pushed), pushed
+    fainter = pushed | _faintly_pushed(supports, attacked, attackers)
+    wider = alike_attackers(supports, attacked, fainter)
+    return (wider, fainter) if _lines_fit(supports, wider, fainter) else (attackers, pushed)
+
+
+def _faintly_pushed(
+    supports: SupportCounts, attacked: BoolArray, attackers: Attackers
+) -> BoolArray:
+    """Further categories in groups that are known to be attacked: a few may be named falsely."""
+    among = supports.among_attackers(attackers.shares)
+    offset = attackers.shares * supports.unpushed
+    tails = log_tails(among, through_origin(among, offset), attacked, offset)
+    return np.asarray(tails < np.log(FALSELY_NAMED / tails.size))
 
 
 def _identified_sets(supports: SupportCounts) -> Iterator[BoolArray]:

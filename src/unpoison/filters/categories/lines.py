@@ -37,10 +37,12 @@ def through_origin(supports: SupportCounts, offset: FloatArray | None = None) ->
     lift = _lift(supports, offset)
     signal = supports.signal[:, None]
     honest, nothing = np.zeros(lift.shape[1]), np.zeros(lift.shape[1])
+    surely = honest
     for _ in range(REWEIGHTINGS):
-        weight = 1 / variances(supports, honest)
+        weight = 1 / variances(supports, surely)
         information = (weight * signal**2).sum(axis=0)
         honest = (weight * signal * lift).sum(axis=0) / information
+        surely = _surely(honest, 1 / information)
     return Lines(honest, nothing, 1 / information, nothing)
 
 
@@ -60,9 +62,9 @@ def with_poison(
     lift = _lift(supports, offset)
     signal, pushed = supports.signal[:, None], (supports.pushed * attacked)[:, None]
     start = through_origin(supports, offset)
-    honest, poison = start.honest, start.poison
+    surely, poison = _surely(start.honest, start.honest_variance), start.poison
     for _ in range(REWEIGHTINGS):
-        weight = 1 / variances(supports, honest, pushed * np.maximum(poison, 0.0))
+        weight = 1 / variances(supports, surely, pushed * np.maximum(poison, 0.0))
         ss, sp, pp = (
             (weight * product).sum(axis=0) for product in (signal**2, signal * pushed, pushed**2)
         )
@@ -70,6 +72,7 @@ def with_poison(
         determinant = ss * pp - sp**2
         honest = (pp * right[0] - sp * right[1]) / determinant
         poison = (ss * right[1] - sp * right[0]) / determinant
+        surely = _surely(honest, pp / determinant)
     return Lines(honest, poison, pp / determinant, ss / determinant)
 
 
@@ -97,6 +100,15 @@ def variances(
     share = np.clip(share, least, 1 - least)
     grouping = signal**2 * honest * (1 - honest) / supports.users[:, None]
     return np.asarray(share * (1 - share) / supports.reports[:, None] + grouping)
+
+
+def _surely(honest: FloatArray, variance: FloatArray) -> FloatArray:
+    """Frequencies for variances: less a standard deviation, so that noise gives no weight.
+
+    A group that happens to have few reports of a rare category would otherwise count more, and the
+    average would be too low.
+    """
+    return np.asarray(np.maximum(honest - np.sqrt(variance), 0.0))
 
 
 def _lift(supports: SupportCounts, offset: FloatArray | None) -> FloatArray:
