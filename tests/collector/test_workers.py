@@ -19,7 +19,7 @@ from support.concurrent_devices import DeviceFleet
 from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.processes import HAS_PROC, children_of, is_running
 from support.running_collectors import Reply, RunningCampaign
-from support.waiting import eventually
+from support.waiting import HANG_SECONDS, eventually
 from unpoison.collector.settings import Settings
 from unpoison.collector.supervisor import shared_listeners
 
@@ -219,3 +219,48 @@ def test_a_port_that_another_server_shares_is_not_joined() -> None:
 @pytest.mark.parametrize("number", ["0", "65", "two"])
 def test_workers_must_be_a_number_that_makes_sense(unpoison: Command, number: str) -> None:
     assert "workers" in unpoison.refused("serve", "--workers", number, "--port", "0")
+
+
+SUPERVISOR = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from unpoison.collector.service.worker_role import WorkerRole
+from unpoison.collector.supervisor import Supervisor
+
+class Waiting:
+    role = WorkerRole(0, Path(sys.argv[1]))
+
+    def run(self):
+        print(os.getpid(), flush=True)
+        threading.Event().wait()
+
+"""
+"""A supervisor of one worker that only waits; its folder is the first argument."""
+
+SIGNAL_AT_THE_FORK = """
+fork = os.fork
+
+def fork_after_a_signal():
+    os.kill(os.getpid(), signal.SIGTERM)
+    pid = fork()
+    if pid == 0:
+        # The supervisor's signal is there before the worker has handlers of its own.
+        time.sleep(0.2)
+    return pid
+
+os.fork = fork_after_a_signal
+"""
+
+
+def supervisor(folder: Path, preparation: str = "") -> subprocess.Popen[str]:
+    script = f"{SUPERVISOR}{preparation}Supervisor([Waiting()]).run()"
+    command = [sys.executable, "-c", script, str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_stop_that_comes_while_a_worker_is_forked_reaches_it(tmp_path: Path) -> None:
+    with supervisor(tmp_path, SIGNAL_AT_THE_FORK) as running:
+        try:
+            assert running.wait(HANG_SECONDS) == 0
+        finally:
+            running.kill()
