@@ -264,3 +264,14 @@ def test_a_stop_that_comes_while_a_worker_is_forked_reaches_it(tmp_path: Path) -
             assert running.wait(HANG_SECONDS) == 0
         finally:
             running.kill()
+
+
+def test_the_folder_of_a_supervisor_that_is_killed_goes_with_its_workers(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    with supervisor(folder) as running:
+        assert running.stdout is not None
+        worker = int(running.stdout.readline())
+        running.kill()
+    eventually(lambda: not is_running(worker))
+    assert not folder.exists()

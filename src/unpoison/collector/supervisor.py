@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Thread
 
@@ -169,6 +170,8 @@ class Supervisor:
         self.stopping = False
         self.alive_read, self.alive_write = os.pipe()
         """A pipe that nobody writes to: workers read its end when the supervisor is gone."""
+        self.killed = False
+        """In a worker: whether the supervisor is gone."""
 
     def run(self) -> None:
         """Run the workers until SIGTERM or SIGINT; returns after the last has ended."""
@@ -214,7 +217,7 @@ class Supervisor:
             for number in STOP_SIGNALS:
                 signal.signal(number, lambda *_: sys.exit(0))
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-            Thread(target=_end_with_supervisor, args=(self.alive_read,), daemon=True).start()
+            Thread(target=self._end_with_supervisor, daemon=True).start()
             worker.run()
             code = 0
         except SystemExit:
@@ -222,7 +225,19 @@ class Supervisor:
         except Exception as fault:
             log.error("a worker failed", extra={"fault": type(fault).__name__})
         finally:
+            self._remove_folder_of_the_dead(worker.role)
             os._exit(code)
+
+    def _end_with_supervisor(self) -> None:
+        os.read(self.alive_read, 1)
+        self.killed = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _remove_folder_of_the_dead(self, role: WorkerRole) -> None:
+        """Remove the workers' folder, which a supervisor that was killed has left."""
+        # By the first worker: where it commits for the others, it is the last that needs it.
+        if self.killed and role.leads and role.folder is not None:
+            rmtree(role.folder, ignore_errors=True)
 
     def _stop(self, *_: object) -> None:
         self.stopping = True
@@ -235,11 +250,6 @@ class Supervisor:
             # One that has just ended may not have been struck off yet.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-
-
-def _end_with_supervisor(alive: int) -> None:
-    os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
