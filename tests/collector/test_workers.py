@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -224,8 +225,11 @@ def test_workers_must_be_a_number_that_makes_sense(unpoison: Command, number: st
 SUPERVISOR = """
 import os, signal, sys, threading, time
 from pathlib import Path
+from unpoison.collector.logs import set_up_logs
 from unpoison.collector.service.worker_role import WorkerRole
 from unpoison.collector.supervisor import Supervisor
+
+set_up_logs("error")
 
 class Waiting:
     role = WorkerRole(0, Path(sys.argv[1]))
@@ -255,7 +259,7 @@ os.fork = fork_after_a_signal
 def supervisor(folder: Path, preparation: str = "") -> subprocess.Popen[str]:
     script = f"{SUPERVISOR}{preparation}Supervisor([Waiting()]).run()"
     command = [sys.executable, "-c", script, str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_stop_that_comes_while_a_worker_is_forked_reaches_it(tmp_path: Path) -> None:
@@ -275,3 +279,14 @@ def test_the_folder_of_a_supervisor_that_is_killed_goes_with_its_workers(tmp_pat
         running.kill()
     eventually(lambda: not is_running(worker))
     assert not folder.exists()
+
+
+def test_the_log_says_which_worker_ended_and_how(tmp_path: Path) -> None:
+    with supervisor(tmp_path) as running:
+        assert running.stdout is not None
+        os.kill(int(running.stdout.readline()), signal.SIGKILL)
+        assert running.stdout.readline(), "no other was started"
+        running.terminate()
+        _, log = running.communicate(timeout=HANG_SECONDS)
+    (line,) = log.splitlines()
+    assert [json.loads(line)[name] for name in ("worker", "code")] == [0, -signal.SIGKILL]
