@@ -68,6 +68,9 @@ def test_unknown_settings_are_refused_with_a_suggestion(monkeypatch: pytest.Monk
         ("keep_submissions", float("inf")),
         ("operator_token", "short"),
         ("allowed_origins", ["https://example.org/"]),
+        ("trusted_proxies", ["127.0.0.1", "proxy.internal"]),
+        ("trusted_proxies", ["10.0.0.7/24"]),
+        ("trusted_proxies", ["*"]),
     ],
 )
 def test_values_that_break_their_rule_are_refused(name: str, value: Any) -> None:
@@ -208,6 +211,12 @@ def answers(url: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_of_this_machine_is_named(unpoison: Command, host: str) -> None:
+    refusal = unpoison.refused("serve", "--host", host, "--port", "0")
+    assert "--host must be an address of this machine" in refusal
 
 
 @pytest.mark.server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -251,6 +252,9 @@ def listen(host: str, port: int, name: str, shared: bool = False) -> socket.sock
         listener.bind((host, port))
     except OSError as fault:
         listener.close()
+        if isinstance(fault, socket.gaierror) or fault.errno == errno.EADDRNOTAVAIL:
+            rule = "must be an address of this machine"
+            raise InvalidParameter(name.replace("port", "host"), rule, host) from None
         address = f"{host}:{port}"
         raise InvalidParameter(name, f"must be free ({fault.strerror})", address) from None
     listener.listen(BACKLOG)

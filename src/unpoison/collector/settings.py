@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ class Settings(BaseModel):
         [], description="Websites whose pages may report with client.js."
     )
     trusted_proxies: list[str] = Field(
-        [], description="Addresses of proxies whose X-Forwarded-For is believed."
+        [], description="Addresses or networks of proxies whose X-Forwarded-For is believed."
     )
     # Long for a slow mobile network, short for a sender that wants to occupy a connection.
     request_seconds: float = Field(
@@ -179,6 +180,18 @@ class Settings(BaseModel):
         if not all(ORIGIN.fullmatch(origin) for origin in origins):
             raise ValueError("must be origins such as https://example.org, without a path")
         return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _proxy_addresses(cls, proxies: list[str]) -> list[str]:
+        # uvicorn takes any other text for a name that no connection ever has, without a word.
+        for proxy in proxies:
+            try:
+                ip_network(proxy)
+            except ValueError:
+                rule = "must be addresses or networks such as 10.0.0.1 or 10.0.0.0/24, not names"
+                raise ValueError(rule) from None
+        return proxies
 
     @classmethod
     def load(cls, file: Path | None = None, **options: Any) -> Settings:
