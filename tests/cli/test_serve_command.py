@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from support.command_line import Command
 from support.running_collectors import in_process_collector, spawn_collector
 from support.waiting import eventually
+from unpoison.collector.server import listen
 from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import PREFIX, Settings
 from unpoison.collector.storage.database import Database, database_url
@@ -217,6 +219,17 @@ def answers(url: str) -> bool:
 def test_a_host_that_is_not_of_this_machine_is_named(unpoison: Command, host: str) -> None:
     refusal = unpoison.refused("serve", "--host", host, "--port", "0")
     assert "--host must be an address of this machine" in refusal
+
+
+@pytest.mark.parametrize(("platform", "reused"), [("linux", True), ("win32", False)])
+def test_a_port_is_reused_where_that_does_not_share_it(
+    monkeypatch: pytest.MonkeyPatch, platform: str, reused: bool
+) -> None:
+    with monkeypatch.context() as system:
+        system.setattr(sys, "platform", platform)
+        listener = listen("127.0.0.1", 0, "--port")
+    with listener:
+        assert bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)) == reused
 
 
 @pytest.mark.server
