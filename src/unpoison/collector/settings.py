@@ -127,7 +127,7 @@ class Settings(BaseModel):
     )
     # Secrets of 128 bits cannot be guessed anyway; this keeps attempts from costing much.
     guesses_per_minute: int = Field(
-        20, ge=1, description="Most wrong invites and tokens from one address."
+        20, ge=1, description="Most wrong invites and operators' tokens from one address."
     )
     allowed_origins: list[str] = Field(
         [], description="Websites whose pages may report with client.js."
