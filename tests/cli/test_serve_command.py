@@ -232,6 +232,14 @@ def test_a_port_is_reused_where_that_does_not_share_it(
         assert bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)) == reused
 
 
+def test_a_metrics_port_in_use_is_reported_before_a_token_is_made(
+    unpoison: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setenv(f"{PREFIX}METRICS_PORT", str(other.getsockname()[1]))
+        assert "metrics_port must be free" in unpoison.refused("serve", "--port", "0")
+
+
 @pytest.mark.server
 def test_a_port_in_use_is_reported(
     tmp_path_factory: pytest.TempPathFactory, unpoison: Command

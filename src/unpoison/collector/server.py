@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import uvicorn
@@ -330,11 +330,17 @@ def run(settings: Settings, announce: Callable[[str, PreparedServer], None]) -> 
     True
     stopped
     """
-    with listening_socket(settings) as listener, prepared_server(settings) as prepared:
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening_socket(settings))
+        # Before the first operator's token is made and printed: a port that is taken ends this.
+        metrics_listener = metrics_socket(settings)
+        if metrics_listener is not None:
+            stack.enter_context(metrics_listener)
+        prepared = stack.enter_context(prepared_server(settings))
         set_up_logs(settings.log_level)
         collector = Collector(settings, prepared.database, prepared.keys)
         announce(address_of(listener), prepared)
-        serve(collector, listener, metrics_socket(settings))
+        serve(collector, listener, metrics_listener)
 
 
 def address_of(listener: socket.socket) -> str:
