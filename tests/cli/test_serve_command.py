@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from support.command_line import Command
 from support.running_collectors import in_process_collector, spawn_collector
 from support.waiting import eventually
+from unpoison.collector.server import listen
 from unpoison.collector.service.signing_keys import KeyFile
 from unpoison.collector.settings import PREFIX, Settings
 from unpoison.collector.storage.database import Database, database_url
@@ -68,6 +70,9 @@ def test_unknown_settings_are_refused_with_a_suggestion(monkeypatch: pytest.Monk
         ("keep_submissions", float("inf")),
         ("operator_token", "short"),
         ("allowed_origins", ["https://example.org/"]),
+        ("trusted_proxies", ["127.0.0.1", "proxy.internal"]),
+        ("trusted_proxies", ["10.0.0.7/24"]),
+        ("trusted_proxies", ["*"]),
     ],
 )
 def test_values_that_break_their_rule_are_refused(name: str, value: Any) -> None:
@@ -208,6 +213,31 @@ def answers(url: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_of_this_machine_is_named(unpoison: Command, host: str) -> None:
+    refusal = unpoison.refused("serve", "--host", host, "--port", "0")
+    assert "--host must be an address of this machine" in refusal
+
+
+@pytest.mark.parametrize(("platform", "reused"), [("linux", True), ("win32", False)])
+def test_a_port_is_reused_where_that_does_not_share_it(
+    monkeypatch: pytest.MonkeyPatch, platform: str, reused: bool
+) -> None:
+    with monkeypatch.context() as system:
+        system.setattr(sys, "platform", platform)
+        listener = listen("127.0.0.1", 0, "--port")
+    with listener:
+        assert bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)) == reused
+
+
+def test_a_metrics_port_in_use_is_reported_before_a_token_is_made(
+    unpoison: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setenv(f"{PREFIX}METRICS_PORT", str(other.getsockname()[1]))
+        assert "metrics_port must be free" in unpoison.refused("serve", "--port", "0")
 
 
 @pytest.mark.server

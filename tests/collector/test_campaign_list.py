@@ -54,6 +54,16 @@ def ids(listed: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.server
+def test_a_null_character_is_refused_by_every_kind_of_database(
+    database: str, tmp_path: Path
+) -> None:
+    settings = {"database": database, "key_file": str(tmp_path / "tickets.keys")}
+    with in_process_collector(tmp_path, **settings) as server:
+        reply = server.request("GET", "/v1/campaigns?search=a%00b", token=server.token)
+        assert_refused(reply, 422, "invalid-request")
+
+
+@pytest.mark.server
 def test_pages_are_stable_while_campaigns_are_added(tmp_path: Path) -> None:
     with in_process_collector(tmp_path, **NO_RATE_LIMITS) as server:
         expected, listed = add(server, 25, START), []

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event, select
 
 from support.concurrent_devices import CONNECTIONS, DeviceFleet, DeviceRequest
 from support.database_audit import open_database
@@ -35,6 +35,12 @@ from unpoison.collector.campaigns.campaigns import Campaigns
 from unpoison.collector.campaigns.counters import count_rejections
 from unpoison.collector.campaigns.tallies import Tallies
 from unpoison.collector.service.signing_keys import KeyFile, SigningKey
+from unpoison.collector.storage.rate_buckets import (
+    TokenRequest,
+    drop_full_buckets,
+    take_tokens,
+)
+from unpoison.collector.storage.schema import rate_limits
 
 TOKEN = "the-token-of-the-operator"
 NO_ESTIMATES = 10**9
@@ -350,3 +356,24 @@ def test_rate_limits_are_those_of_both(pair: Pair) -> None:
     assert addresses
     assert all(len(bytes(address)) == 16 for address in addresses)
     assert not any(b"127.0.0.1" in bytes(address) for address in addresses)
+
+
+def test_a_limit_that_one_server_forgets_while_another_takes_from_it(pair: Pair) -> None:
+    """A bucket that is full again may be deleted at the very moment at which it is used."""
+    request = TokenRequest("guess", b"address", most=2, seconds_per_token=30.0)
+    with open_database(pair.database) as database, open_database(pair.database) as other:
+        with database.writing() as connection:
+            assert take_tokens(connection, [request], now=1000) == [0.0]
+
+        def forget(*_: object) -> None:
+            with other.writing() as connection:
+                drop_full_buckets(connection, now=2000)
+
+        with database.writing() as connection:
+            # Between the statements of the first server, once: after the row was looked for.
+            event.listen(connection, "after_cursor_execute", forget, once=True)
+            assert take_tokens(connection, [request] * 3, now=2000) == [0.0, 0.0, 30.0]
+        with database.writing() as connection:
+            drop_full_buckets(connection, now=3000)
+            left = select(rate_limits).where(rate_limits.c.address == request.address)
+            assert not connection.execute(left).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ from support.concurrent_devices import DeviceFleet
 from support.forked_collectors import CollectorForker, ForkedCollector, ForkServer
 from support.processes import HAS_PROC, children_of, is_running
 from support.running_collectors import Reply, RunningCampaign
-from support.waiting import eventually
+from support.waiting import HANG_SECONDS, eventually
 from unpoison.collector.settings import Settings
 from unpoison.collector.supervisor import shared_listeners
 
@@ -219,3 +220,73 @@ def test_a_port_that_another_server_shares_is_not_joined() -> None:
 @pytest.mark.parametrize("number", ["0", "65", "two"])
 def test_workers_must_be_a_number_that_makes_sense(unpoison: Command, number: str) -> None:
     assert "workers" in unpoison.refused("serve", "--workers", number, "--port", "0")
+
+
+SUPERVISOR = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from unpoison.collector.logs import set_up_logs
+from unpoison.collector.service.worker_role import WorkerRole
+from unpoison.collector.supervisor import Supervisor
+
+set_up_logs("error")
+
+class Waiting:
+    role = WorkerRole(0, Path(sys.argv[1]))
+
+    def run(self):
+        print(os.getpid(), flush=True)
+        threading.Event().wait()
+
+"""
+"""A supervisor of one worker that only waits; its folder is the first argument."""
+
+SIGNAL_AT_THE_FORK = """
+fork = os.fork
+
+def fork_after_a_signal():
+    os.kill(os.getpid(), signal.SIGTERM)
+    pid = fork()
+    if pid == 0:
+        # The supervisor's signal is there before the worker has handlers of its own.
+        time.sleep(0.2)
+    return pid
+
+os.fork = fork_after_a_signal
+"""
+
+
+def supervisor(folder: Path, preparation: str = "") -> subprocess.Popen[str]:
+    script = f"{SUPERVISOR}{preparation}Supervisor([Waiting()]).run()"
+    command = [sys.executable, "-c", script, str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_stop_that_comes_while_a_worker_is_forked_reaches_it(tmp_path: Path) -> None:
+    with supervisor(tmp_path, SIGNAL_AT_THE_FORK) as running:
+        try:
+            assert running.wait(HANG_SECONDS) == 0
+        finally:
+            running.kill()
+
+
+def test_the_folder_of_a_supervisor_that_is_killed_goes_with_its_workers(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    with supervisor(folder) as running:
+        assert running.stdout is not None
+        worker = int(running.stdout.readline())
+        running.kill()
+    eventually(lambda: not is_running(worker))
+    assert not folder.exists()
+
+
+def test_the_log_says_which_worker_ended_and_how(tmp_path: Path) -> None:
+    with supervisor(tmp_path) as running:
+        assert running.stdout is not None
+        os.kill(int(running.stdout.readline()), signal.SIGKILL)
+        assert running.stdout.readline(), "no other was started"
+        running.terminate()
+        _, log = running.communicate(timeout=HANG_SECONDS)
+    (line,) = log.splitlines()
+    assert [json.loads(line)[name] for name in ("worker", "code")] == [0, -signal.SIGKILL]

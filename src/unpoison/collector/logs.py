@@ -7,7 +7,10 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-FIELDS = ("method", "route", "status", "milliseconds", "cause", "fault", "where", "campaign")
+FIELDS = (
+    *("method", "route", "status", "milliseconds", "cause", "fault", "where", "campaign"),
+    *("worker", "code"),
+)
 """A record's other attributes are left out, so that no value, token or key is ever logged."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import uvicorn
@@ -244,13 +246,19 @@ def listen(host: str, port: int, name: str, shared: bool = False) -> socket.sock
     True
     """
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if sys.platform != "win32":
+        # A port is free again right after a stop. Windows lets two servers listen at one port
+        # with this option, and needs it for nothing else.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
     except OSError as fault:
         listener.close()
+        if isinstance(fault, socket.gaierror) or fault.errno == errno.EADDRNOTAVAIL:
+            rule = "must be an address of this machine"
+            raise InvalidParameter(name.replace("port", "host"), rule, host) from None
         address = f"{host}:{port}"
         raise InvalidParameter(name, f"must be free ({fault.strerror})", address) from None
     listener.listen(BACKLOG)
@@ -322,11 +330,17 @@ def run(settings: Settings, announce: Callable[[str, PreparedServer], None]) -> 
     True
     stopped
     """
-    with listening_socket(settings) as listener, prepared_server(settings) as prepared:
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening_socket(settings))
+        # Before the first operator's token is made and printed: a port that is taken ends this.
+        metrics_listener = metrics_socket(settings)
+        if metrics_listener is not None:
+            stack.enter_context(metrics_listener)
+        prepared = stack.enter_context(prepared_server(settings))
         set_up_logs(settings.log_level)
         collector = Collector(settings, prepared.database, prepared.keys)
         announce(address_of(listener), prepared)
-        serve(collector, listener, metrics_socket(settings))
+        serve(collector, listener, metrics_listener)
 
 
 def address_of(listener: socket.socket) -> str:

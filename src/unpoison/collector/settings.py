@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +127,13 @@ class Settings(BaseModel):
     )
     # Secrets of 128 bits cannot be guessed anyway; this keeps attempts from costing much.
     guesses_per_minute: int = Field(
-        20, ge=1, description="Most wrong invites and tokens from one address."
+        20, ge=1, description="Most wrong invites and operators' tokens from one address."
     )
     allowed_origins: list[str] = Field(
         [], description="Websites whose pages may report with client.js."
     )
     trusted_proxies: list[str] = Field(
-        [], description="Addresses of proxies whose X-Forwarded-For is believed."
+        [], description="Addresses or networks of proxies whose X-Forwarded-For is believed."
     )
     # Long for a slow mobile network, short for a sender that wants to occupy a connection.
     request_seconds: float = Field(
@@ -179,6 +180,18 @@ class Settings(BaseModel):
         if not all(ORIGIN.fullmatch(origin) for origin in origins):
             raise ValueError("must be origins such as https://example.org, without a path")
         return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _proxy_addresses(cls, proxies: list[str]) -> list[str]:
+        # uvicorn takes any other text for a name that no connection ever has, without a word.
+        for proxy in proxies:
+            try:
+                ip_network(proxy)
+            except ValueError:
+                rule = "must be addresses or networks such as 10.0.0.1 or 10.0.0.0/24, not names"
+                raise ValueError(rule) from None
+        return proxies
 
     @classmethod
     def load(cls, file: Path | None = None, **options: Any) -> Settings:

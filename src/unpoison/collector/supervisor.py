@@ -11,9 +11,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Thread
 
@@ -47,6 +48,8 @@ KEY_BYTES = 32
 """Of the key that workers show each other: 256 bits, which nobody guesses."""
 FAILED = 1
 """Exit code of a worker that could not start."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""Signals that end a server: of service managers, and of a terminal."""
 log = logging.getLogger("unpoison.collector")
 
 
@@ -167,10 +170,12 @@ class Supervisor:
         self.stopping = False
         self.alive_read, self.alive_write = os.pipe()
         """A pipe that nobody writes to: workers read its end when the supervisor is gone."""
+        self.killed = False
+        """In a worker: whether the supervisor is gone."""
 
     def run(self) -> None:
         """Run the workers until SIGTERM or SIGINT; returns after the last has ended."""
-        with _handling({signal.SIGTERM: self._stop, signal.SIGINT: self._stop}):
+        with _handling(dict.fromkeys(STOP_SIGNALS, self._stop)):
             for index in range(len(self.workers)):
                 self._start(index)
             while self.pids:
@@ -193,22 +198,26 @@ class Supervisor:
 
     def _start(self, index: int) -> None:
         self.started[index] = time.monotonic()
+        # Signals wait until the new process is known here and has its own handlers there: with
+        # those of the supervisor it would take a signal to stop for one to its workers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = os.fork()
         if pid == 0:
             self._become(self.workers[index])
         self.pids[pid] = index
-        # A signal that came before the process was known has not reached it.
         if self.stopping:
             self._end_workers()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def _become(self, worker: _Worker) -> None:
         """Run a worker in this process, which was just forked; never returns."""
         code = FAILED
         try:
             os.close(self.alive_write)
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in STOP_SIGNALS:
                 signal.signal(number, lambda *_: sys.exit(0))
-            Thread(target=_end_with_supervisor, args=(self.alive_read,), daemon=True).start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+            Thread(target=self._end_with_supervisor, daemon=True).start()
             worker.run()
             code = 0
         except SystemExit:
@@ -216,7 +225,19 @@ class Supervisor:
         except Exception as fault:
             log.error("a worker failed", extra={"fault": type(fault).__name__})
         finally:
+            self._remove_folder_of_the_dead(worker.role)
             os._exit(code)
+
+    def _end_with_supervisor(self) -> None:
+        os.read(self.alive_read, 1)
+        self.killed = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _remove_folder_of_the_dead(self, role: WorkerRole) -> None:
+        """Remove the workers' folder, which a supervisor that was killed has left."""
+        # By the first worker: where it commits for the others, it is the last that needs it.
+        if self.killed and role.leads and role.folder is not None:
+            rmtree(role.folder, ignore_errors=True)
 
     def _stop(self, *_: object) -> None:
         self.stopping = True
@@ -226,12 +247,9 @@ class Supervisor:
         """End those who answer first: the one that writes has to commit what they were told."""
         answering = [pid for pid, index in self.pids.items() if self.workers[index].role.answers]
         for pid in answering or list(self.pids):
-            os.kill(pid, signal.SIGTERM)
-
-
-def _end_with_supervisor(alive: int) -> None:
-    os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+            # One that has just ended may not have been struck off yet.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
 
 @contextmanager

@@ -91,22 +91,27 @@ def _locked(
     connection: Connection, keys: Sequence[tuple[str, bytes]]
 ) -> dict[tuple[str, bytes], float]:
     """Lock the rows of buckets, and read when each is full; missing ones are full already."""
-    rows = [{"action": action, "address": address, "full_at": 0.0} for action, address in keys]
-    connection.execute(
-        insert_with_conflicts(connection, rate_limits).on_conflict_do_nothing(), rows
-    )
     table = rate_limits.c
+    rows = [{"action": action, "address": address, "full_at": 0.0} for action, address in keys]
+    add = insert_with_conflicts(connection, rate_limits)
+    # A row that is there is written as it is, which locks it: else another server could delete it
+    # before it is read.
+    key_columns = [table.action, table.address]
+    kept = {"full_at": table.full_at}
+    connection.execute(add.on_conflict_do_update(index_elements=key_columns, set_=kept), rows)
     full_at: dict[tuple[str, bytes], float] = {}
     for first in range(0, len(keys), SELECTED_AT_ONCE):
         chosen = tuple_(table.action, table.address).in_(keys[first : first + SELECTED_AT_ONCE])
-        ordered = select(rate_limits).where(chosen).order_by(table.action, table.address)
-        for row in connection.execute(ordered.with_for_update()):
+        for row in connection.execute(select(rate_limits).where(chosen)):
             full_at[row.action, bytes(row.address)] = row.full_at
     return full_at
 
 
 def drop_full_buckets(connection: Connection, now: int) -> None:
     """Delete the buckets that are full: they limit nobody, and would tell who was here.
+
+    Those that another server takes from at this moment stay for the next time: to wait for them
+    in another order than `take_tokens` could end in a deadlock.
 
     >>> from unpoison.collector.storage.temporary_database import temporary_database
     >>> request = TokenRequest("guess", b"address", most=2, seconds_per_token=30.0)
@@ -117,4 +122,8 @@ def drop_full_buckets(connection: Connection, now: int) -> None:
     [0.0]
     []
     """
-    connection.execute(delete(rate_limits).where(rate_limits.c.full_at < now))
+    table = rate_limits.c
+    full = select(table.action, table.address).where(table.full_at < now)
+    # SQLite has one writer, and no such locks.
+    free = full.with_for_update(skip_locked=True)
+    connection.execute(delete(rate_limits).where(tuple_(table.action, table.address).in_(free)))

@@ -57,6 +57,8 @@ router = APIRouter(prefix="/v1/campaigns", tags=["operators"])
 operator, reader = [Depends(need_operator)], [Depends(need_reader)]
 # Longer than any method with its parameters.
 QueryText = Annotated[str | None, Query(max_length=200)]
+# PostgreSQL knows no texts with a null character, and no name has one.
+SearchText = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 @router.get(
@@ -69,7 +71,7 @@ async def campaigns(
     collector: Service,
     limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES)] = DEFAULT_LIMIT,
     after: QueryText = None,
-    search: QueryText = None,
+    search: SearchText = None,
     state: Annotated[Literal["draft", "open", "closed"] | None, Query()] = None,
 ) -> JSONResponse:
     """A page of campaigns, newest first; `next` is the `after` of the following page."""
