@@ -155,6 +155,23 @@ def test_metrics_of_all_workers_are_told_by_any(database: str, forker: Collector
     eventually(all_told)
 
 
+def test_a_forwarded_request_is_counted_once(forker: CollectorForker, tmp_path: Path) -> None:
+    """The worker that answers forwards it, and the one that writes commits it."""
+    server = forker.spawn(str(tmp_path / "reports.db"), TOKEN, **TWO)
+    campaign = server.create_campaign(min_users=NO_ESTIMATES)
+    for _ in range(5):
+        assert campaign.submit(campaign.enrol_device().body()).status == 200
+
+    def committed() -> float:
+        text = server.request("GET", "/metrics", token=TOKEN).body.decode()
+        pattern = r"^unpoison_batch_requests_sum\{[^}]*\} (\S+)$"
+        return sum(float(number) for number in re.findall(pattern, text, re.MULTILINE))
+
+    # Five enrolments and five submissions; the writer's figures are published each second.
+    eventually(lambda: committed() >= 10)
+    assert committed() == 10
+
+
 def guess(server: ForkedCollector) -> int:
     return server.request("GET", "/v1/campaigns", token=secrets.token_hex(32)).status
 

@@ -93,11 +93,14 @@ class Collector:
         self.signer = self.keys.signer(self.clock.now())
         self.metrics = Metrics()
         batching = Batching(settings.batch_size, settings.batch_delay, settings.queue_size)
-        observe = self.metrics.committed
+        # What one process forwards and another commits is counted once: where it waits, its queue,
+        # and where it is committed, its transaction.
+        observe = None if self.role.forwards else self.metrics.committed
         address = self.role.writer if self.role.forwards else None
         commit = None if address is None else ForwardedCommit(address)
         self.writer = Writer(database, self.clock, batching, observe, _lock_all_campaigns, commit)
-        self.metrics.watch_queue(lambda: self.writer.waiting)
+        if self.role.answers:
+            self.metrics.watch_queue(lambda: self.writer.waiting)
         self.estimator = CampaignEstimator(self.metrics.estimated)
         self.read_cache = ReadCache(database, self.clock, self.role.changes)
         has_webhook = settings.webhook_url is not None
