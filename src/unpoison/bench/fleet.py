@@ -15,7 +15,11 @@ from typing import Any
 import numpy as np
 
 from unpoison.bench.load import Outcome, fire, post
-from unpoison.collector.process import CollectorProcess, collector_process
+from unpoison.collector.process import (
+    CollectorProcess,
+    accept_new_keys,
+    collector_process,
+)
 from unpoison.plan import Plan
 
 BATCH_SIZE = 1000
@@ -33,7 +37,12 @@ def _campaign(server: CollectorProcess) -> str:
 def served(database: str | None, workers: int = 1) -> Iterator[CollectorProcess]:
     """A collector on a database, or on a new SQLite file if none is named."""
     with TemporaryDirectory() as folder:
-        options = [] if database is None else ["--database", database]
+        if database is None:
+            options = []
+        else:
+            options = ["--database", database]
+            # The database knows the keys of the server that was measured before.
+            accept_new_keys(Path(folder), *options)
         with collector_process(Path(folder), *options, "--workers", str(workers)) as server:
             yield server
 

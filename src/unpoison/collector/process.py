@@ -34,6 +34,19 @@ class CollectorProcess:
         return int(self.address.rpartition(":")[2])
 
 
+def accept_new_keys(folder: Path, *options: str) -> None:
+    """Make a key file in a folder, and make its keys those of the database's servers.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     accept_new_keys(Path(folder))
+    ...     Path(folder, "unpoison.db.keys").exists()
+    True
+    """
+    command = [sys.executable, "-m", "unpoison", "serve", "--new-keys", *options]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
 @contextmanager
 def collector_process(folder: Path, *options: str) -> Iterator[CollectorProcess]:
     """Run `unpoison serve` in a folder, at a free port, and stop it at the end.

@@ -357,7 +357,24 @@ def address_of(listener: socket.socket) -> str:
 def serve(
     collector: Collector, listener: socket.socket, metrics_listener: socket.socket | None
 ) -> None:
-    """Answer at a socket until a signal comes; `run` and `run_workers` lead here."""
+    """Answer at a socket until a signal comes; `run` and `run_workers` lead here.
+
+    >>> import signal
+    >>> from threading import Thread
+    >>> from urllib.request import urlopen
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> def stop_once_it_answers(address: str) -> None:
+    ...     urlopen(f"{address}/healthz").close()
+    ...     os.kill(os.getpid(), signal.SIGINT)
+    >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    >>> with temporary_database() as database, listen("127.0.0.1", 0, "--port") as listener:
+    ...     Thread(target=stop_once_it_answers, args=(address_of(listener),)).start()
+    ...     try:
+    ...         serve(Collector(Settings.load(), database, ["a key"]), listener, None)
+    ...     except KeyboardInterrupt:
+    ...         print("stopped")
+    stopped
+    """
     config = web_config(collector.settings, collector, metrics_listener)
     tune_garbage_collector()
     try:
@@ -371,6 +388,10 @@ def leave_if_stuck(collector: Collector) -> None:
     """End the process at once if its writer thread is still in the database.
 
     A normal exit would join the thread, which may never return.
+
+    >>> from unpoison.collector.storage.temporary_database import temporary_database
+    >>> with temporary_database() as database:
+    ...     leave_if_stuck(Collector(Settings.load(), database, ["a key"]))
     """
     if collector.writer.stuck:
         log.error("the database does not answer; stopping without it")
@@ -378,7 +399,14 @@ def leave_if_stuck(collector: Collector) -> None:
 
 
 def tune_garbage_collector() -> None:
-    """Exempt what is loaded from garbage collection: it stays, and scanning it pauses requests."""
+    """Exempt what is loaded from garbage collection: it stays, and scanning it pauses requests.
+
+    >>> before = gc.get_threshold()
+    >>> tune_garbage_collector()
+    >>> gc.get_freeze_count() > 0
+    True
+    >>> gc.set_threshold(*before)
+    """
     # Without the oldest generation, which takes a twentieth of a start and has no garbage yet.
     gc.collect(1)
     gc.freeze()

@@ -58,6 +58,14 @@ def run_workers(settings: Settings, announce: Callable[[str, PreparedServer], No
 
     The database is made ready, and the port bound, before the first worker is forked: what is
     wrong with the settings is reported once, and a worker that is replaced keeps its socket.
+
+    >>> with TemporaryDirectory() as folder, listen("127.0.0.1", 0, "--port") as taken:
+    ...     port = taken.getsockname()[1]
+    ...     settings = Settings.load(database=f"{folder}/reports.db", port=port, workers=2)
+    ...     run_workers(settings, lambda address, prepared: None)
+    Traceback (most recent call last):
+        ...
+    unpoison.errors.InvalidParameter: --port must be free (Address already in use); received ...
     """
     if not hasattr(os, "fork"):
         raise InvalidParameter("workers", "must be 1 on this system", settings.workers)
@@ -159,7 +167,10 @@ async def _write(collector: Collector, metrics_listener: socket.socket | None) -
 
 
 class Supervisor:
-    """Forks workers, replaces those that end, and ends them all when it is told to stop."""
+    """Forks workers, replaces those that end, and ends them all when it is told to stop.
+
+    >>> Supervisor([]).run()
+    """
 
     def __init__(self, workers: list[_Worker]) -> None:
         self.workers = workers
