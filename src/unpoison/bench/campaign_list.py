@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from unpoison.bench.process_time import tree_seconds
 from unpoison.bench.result import Result, duration
 from unpoison.collector.process import CollectorProcess
 
@@ -21,7 +21,6 @@ REQUESTS = 20
 MOST_SECONDS = 0.1
 """Seconds of processor time that a request may take: the operator's page sends one every four
 seconds, and so takes a fortieth of a core at most."""
-CPU_SECONDS = re.compile(r"^process_cpu_seconds(?:_total)? (\S+)$", re.MULTILINE)
 
 
 def campaign_list(name: str, server: CollectorProcess) -> list[Result]:
@@ -39,16 +38,13 @@ def _campaign(number: int) -> dict[str, Any]:
 
 
 def _page(name: str, server: CollectorProcess, entries: int) -> Result:
-    started = _cpu_seconds(server)
+    started = tree_seconds(server.pid)
     for _ in range(REQUESTS):
         server.operator.get(f"/v1/campaigns?limit={entries}")
-    spent = (_cpu_seconds(server) - started) / REQUESTS
+    ended = tree_seconds(server.pid)
+    spent = float("nan")
+    if started is not None and ended is not None:
+        spent = (ended - started) / REQUESTS
     what = f"collector, {name}: list of {CAMPAIGNS:,} campaigns, {entries} a page: CPU a request"
     target = f"≤ {MOST_SECONDS * 1000:g} ms"
     return Result(what, duration(spent), "–", None, target, spent <= MOST_SECONDS)
-
-
-def _cpu_seconds(server: CollectorProcess) -> float:
-    """Processor time of the server so far, by its own metrics."""
-    shown = CPU_SECONDS.search(server.operator.download("/metrics").decode())
-    return float(shown[1]) if shown else float("nan")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 from unpoison.issuer.refusals import Refusal
+from unpoison.system.network_address import network
 
 MOST, SECONDS = 20, 60
 """Wrong credentials from one address within so many seconds: a person who mistypes has enough."""
 MOST_ADDRESSES = 10_000
 """Addresses that are remembered, in a few megabytes; the oldest are dropped first."""
-IPV6_PREFIX_BITS = 64
-"""Providers give each customer a network of at least this size, so it counts as one address."""
 
 
 class WrongAccounts:
@@ -33,7 +31,7 @@ class WrongAccounts:
 
     def refusal(self, address: str) -> Refusal:
         """Count wrong credentials of an address; how they are refused."""
-        key, now = _network(address), self._clock()
+        key, now = network(address), self._clock()
         began, count = self._addresses.pop(key, (now, 0))
         if now - began >= SECONDS:
             began, count = now, 0
@@ -43,17 +41,3 @@ class WrongAccounts:
         if count < MOST:
             return Refusal("unauthorized")
         return Refusal("rate-limited", retry_after=math.ceil(began + SECONDS - now))
-
-
-def _network(address: str) -> str:
-    """An IPv4 address, or an IPv6 network."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 6:
-        # A socket for both families shows IPv4 clients as ::ffff:192.0.2.7.
-        mapped = parsed.ipv4_mapped
-        network = ipaddress.ip_network((parsed, IPV6_PREFIX_BITS), strict=False)
-        return str(network if mapped is None else mapped)
-    return str(parsed)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
+from unpoison.system.network_address import network
 
 MOST_ADDRESSES = 100_000
 """Addresses that are remembered, in some 23 MB; the one counted longest ago is dropped first."""
-IPV6_PREFIX_BITS = 64
-"""Providers give each customer a network of at least this size, so it counts as one address."""
 
 
 class RateLimit:
@@ -63,21 +61,3 @@ class RateLimit:
         now = self.clock.steady()
         tokens, since = self.buckets.get(key, (self.most, now))
         return min(self.most, tokens + (now - since) / self.seconds_per_token)
-
-
-def network(address: str) -> str:
-    """The unit that limits count by: an IPv4 address, or an IPv6 network of 64 bits.
-
-    >>> network("192.0.2.7"), network("2001:db8:1:2:3:4:5:6"), network("unknown")
-    ('192.0.2.7', '2001:db8:1:2::/64', 'unknown')
-    """
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return str(parsed)
-    # A socket for both families shows IPv4 clients as ::ffff:192.0.2.7.
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, IPV6_PREFIX_BITS), strict=False))

@@ -9,9 +9,10 @@ from contextlib import suppress
 
 from unpoison.collector.clock import Clock
 from unpoison.collector.faults import Fault
-from unpoison.collector.service.rate_limits import RateLimit, network
+from unpoison.collector.service.rate_limits import RateLimit
 from unpoison.collector.storage.rate_buckets import TokenRequest, take_tokens
 from unpoison.collector.storage.writer import Writer
+from unpoison.system.network_address import network
 
 HASH_BYTES = 16
 """Of an address's keyed hash: 128 bits, so that no two addresses share a bucket by chance."""

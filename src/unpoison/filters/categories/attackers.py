@@ -70,17 +70,36 @@ def alike_attackers(supports: SupportCounts, attacked: BoolArray, pushed: BoolAr
         shares = share * attacked.astype(np.float64)
         offset = shares * supports.unpushed
         among = supports.among_attackers(shares)
-        others = through_origin(among, offset)
-        poisoned = with_poison(among, attacked, offset)
-        before, share = share, float(poisoned.poison[pushed].sum())
+        poisoned = with_poison(among.chosen(pushed), attacked, offset)
+        before, share = share, float(poisoned.poison.sum())
         share = min(max(share, 0.0), MOST_ATTACKERS)
         if abs(share - before) < SETTLED:
             break
-    lines = _merged(pushed, poisoned, others)
+    lines = _merged(pushed, poisoned, through_origin(among, offset))
     poison = (supports.pushed * attacked)[:, None] * lines.poison
     deviation = float(np.sqrt(lines.poison_variance.sum()))
     numbers = int(pushed.sum())
     return Attackers(ALIKE, lines, poison, shares, deviation, numbers, lines.honest)
+
+
+def own_poison(supports: SupportCounts, pushed: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """All reports of some categories as poison, by group; and the attackers' share of each group.
+
+    >>> one = np.ones(2)
+    >>> counts = np.array([[30.0, 70.0], [60.0, 40.0]])
+    >>> supports = SupportCounts(counts, 100 * one, 0 * one, one, one, 0 * one, 100 * one)
+    >>> own_poison(supports, np.array([True, False]))[1].tolist()
+    [0.3, 0.6]
+    """
+    shares = np.zeros(len(supports.reports))
+    for _ in range(SHARE_ROUNDS):
+        lift = supports.lift_above(shares * supports.unpushed)
+        poison = np.where(pushed, np.maximum(lift, 0.0), 0.0)
+        before = shares
+        shares = np.minimum(poison.sum(axis=1) / supports.pushed, MOST_ATTACKERS)
+        if np.abs(shares - before).max() < SETTLED:
+            break
+    return poison, shares
 
 
 def own_attackers(supports: SupportCounts, pushed: BoolArray) -> Attackers:
@@ -97,14 +116,8 @@ def own_attackers(supports: SupportCounts, pushed: BoolArray) -> Attackers:
     >>> attackers.shares.tolist(), attackers.most_honest.round(2).tolist()
     ([0.3, 0.6], [0.43, 1.0])
     """
-    shares = np.zeros(len(supports.reports))
-    for _ in range(SHARE_ROUNDS):
-        offset = shares * supports.unpushed
-        poison = np.where(pushed, np.maximum(supports.lift - offset[:, None], 0.0), 0.0)
-        before = shares
-        shares = np.minimum(poison.sum(axis=1) / supports.pushed, MOST_ATTACKERS)
-        if np.abs(shares - before).max() < SETTLED:
-            break
+    poison, shares = own_poison(supports, pushed)
+    offset = shares * supports.unpushed
     among = supports.among_attackers(shares)
     others = through_origin(among, offset)
     most = np.where(pushed, (poison / among.signal[:, None]).min(axis=0), others.honest)
@@ -122,9 +135,10 @@ def own_attackers(supports: SupportCounts, pushed: BoolArray) -> Attackers:
 
 
 def _merged(pushed: BoolArray, poisoned: Lines, others: Lines) -> Lines:
-    return Lines(
-        np.where(pushed, poisoned.honest, others.honest),
-        np.where(pushed, poisoned.poison, 0.0),
-        np.where(pushed, poisoned.honest_variance, others.honest_variance),
-        np.where(pushed, poisoned.poison_variance, 0.0),
-    )
+    """The lines of the pushed categories in their places among all others."""
+    nothing = np.zeros(len(pushed))
+    merged = Lines(others.honest.copy(), nothing, others.honest_variance.copy(), nothing.copy())
+    merged.honest[pushed], merged.poison[pushed] = poisoned.honest, poisoned.poison
+    merged.honest_variance[pushed] = poisoned.honest_variance
+    merged.poison_variance[pushed] = poisoned.poison_variance
+    return merged

@@ -38,3 +38,13 @@ take from one category that they do not push is far less than what they add to o
 POOR_FIT = 1e-3
 """p-value of the suspicious categories' lines under which poison is taken to differ between groups.
 Lower than a usual level: what is then given up, the frequencies of these categories, is much."""
+CLOSELY = 2.0
+"""Deviations above which a tail is computed from the counts; below it is no news anyway."""
+DOUBLINGS, EXPONENT_HALVINGS = 60, 50
+"""Bounds on the steps in which Chernoff's exponent is bracketed and halved: to a part in 10¹⁵."""
+OUTSIDE = 0.05
+"""Chance that noise alone puts any true frequency outside its range in the worst case."""
+SHARE_HALVINGS = 20
+"""Steps in which the least share of attackers is found: to a millionth."""
+TWO_SIDED_95 = 1.959963984540054
+"""Standard deviations of a 95 % interval."""

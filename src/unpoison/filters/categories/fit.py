@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -14,6 +14,7 @@ from unpoison.filters.categories.attackers import (
     Attackers,
     alike_attackers,
     own_attackers,
+    own_poison,
 )
 from unpoison.filters.categories.constants import (
     COMMON_CELLS,
@@ -24,14 +25,12 @@ from unpoison.filters.categories.constants import (
     MOST_GROUPS_IN_ANY_SET,
     MOST_TURNS,
     POOR_FIT,
+    TWO_SIDED_95,
 )
 from unpoison.filters.categories.lines import through_origin, with_poison
 from unpoison.filters.categories.support import SupportCounts
 from unpoison.filters.categories.tails import log_tails, log_tails_of_all_users
 from unpoison.types import BoolArray, FloatArray
-
-TWO_SIDED_95 = 1.959963984540054
-"""Standard deviations of a 95 % interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +124,9 @@ def _pushed_categories(
         suspicious = (rarest < limit) & ~pushed
         if not suspicious.any() or not sets:
             break
-        excess = own_attackers(supports, suspicious).lines.poison
+        excess = own_poison(supports, suspicious)[0].max(axis=0)
         pushed |= suspicious & (excess >= FIRST_TAKEN * excess.max())
-        shares = own_attackers(supports, pushed).shares
+        shares = own_poison(supports, pushed)[1]
     return p_value, pushed
 
 
@@ -177,7 +176,7 @@ def _best_set(supports: SupportCounts, sets: Sequence[BoolArray], pushed: BoolAr
 
     By the deviance of lines with poison, of which every set has as many numbers.
     """
-    few = replace(supports, counts=supports.counts[:, pushed])
+    few = supports.chosen(pushed)
     return sets[int(np.argmin([_deviance(few, attacked) for attacked in sets]))]
 
 

@@ -25,7 +25,7 @@ class Lines:
     poison_variance: FloatArray
 
 
-def through_origin(supports: SupportCounts, offset: FloatArray | None = None) -> Lines:
+def through_origin(supports: SupportCounts, offset: FloatArray | float = 0.0) -> Lines:
     """Lines without poison; `offset` is what each group's lift has besides the line.
 
     >>> one = np.ones(2)
@@ -34,7 +34,7 @@ def through_origin(supports: SupportCounts, offset: FloatArray | None = None) ->
     >>> through_origin(supports).honest.round(3).tolist()
     [0.5]
     """
-    lift = _lift(supports, offset)
+    lift = supports.lift_above(offset)
     signal = supports.signal[:, None]
     honest, nothing = np.zeros(lift.shape[1]), np.zeros(lift.shape[1])
     surely = honest
@@ -47,7 +47,7 @@ def through_origin(supports: SupportCounts, offset: FloatArray | None = None) ->
 
 
 def with_poison(
-    supports: SupportCounts, attacked: BoolArray, offset: FloatArray | None = None
+    supports: SupportCounts, attacked: BoolArray, offset: FloatArray | float = 0.0
 ) -> Lines:
     """Lines with poison in the attacked groups.
 
@@ -59,7 +59,7 @@ def with_poison(
     >>> lines.honest.round(3).tolist(), lines.poison.round(3).tolist()
     ([0.5], [0.1])
     """
-    lift = _lift(supports, offset)
+    lift = supports.lift_above(offset)
     signal, pushed = supports.signal[:, None], (supports.pushed * attacked)[:, None]
     start = through_origin(supports, offset)
     surely, poison = _surely(start.honest, start.honest_variance), start.poison
@@ -109,7 +109,3 @@ def _surely(honest: FloatArray, variance: FloatArray) -> FloatArray:
     average would be too low.
     """
     return np.asarray(np.maximum(honest - np.sqrt(variance), 0.0))
-
-
-def _lift(supports: SupportCounts, offset: FloatArray | None) -> FloatArray:
-    return supports.lift if offset is None else supports.lift - offset[:, None]

@@ -6,13 +6,9 @@ import numpy as np
 import scipy
 
 from unpoison.filters.attacker_share import MOST_ATTACKERS
+from unpoison.filters.categories.constants import OUTSIDE, SHARE_HALVINGS
 from unpoison.filters.categories.support import SupportCounts
 from unpoison.types import FloatArray
-
-LEVEL = 0.05
-"""Chance that noise alone puts any true frequency outside its range."""
-HALVINGS = 20
-"""Steps in which the least share of attackers is found: to a millionth."""
 
 
 def possible_frequencies(
@@ -50,7 +46,7 @@ def least_attackers(supports: SupportCounts) -> float:
     if _all_possible(supports, 0.0):
         return 0.0
     too_few, enough = 0.0, MOST_ATTACKERS
-    for _ in range(HALVINGS):
+    for _ in range(SHARE_HALVINGS):
         middle = (too_few + enough) / 2
         if _all_possible(supports, middle):
             enough = middle
@@ -69,7 +65,7 @@ def _noise(supports: SupportCounts, share: FloatArray) -> FloatArray:
     reports = supports.reports[:, None]
     signal, users = supports.signal[:, None], supports.users[:, None]
     # Both ends of each.
-    deviations = -scipy.special.ndtri(LEVEL / (2 * share.size))
+    deviations = -scipy.special.ndtri(OUTSIDE / (2 * share.size))
     spread = np.clip(share, 1 / reports, 1 - 1 / reports)
     honest = np.clip((share - supports.baseline[:, None]) / signal, 0.0, 1.0)
     grouping = signal**2 * honest * (1 - honest) / users

@@ -10,7 +10,7 @@ import numpy as np
 from unpoison.errors import InvalidParameter
 from unpoison.mechanisms import CategoricalMechanism
 from unpoison.summary import Summary
-from unpoison.types import FloatArray
+from unpoison.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,21 @@ class SupportCounts:
         """The share of supporting reports above the baseline."""
         lift: FloatArray = self.counts / self.reports[:, None] - self.baseline[:, None]
         return lift
+
+    def lift_above(self, offset: FloatArray | float) -> FloatArray:
+        """The lift without what each group has of every category alike."""
+        return np.asarray(self.lift - np.reshape(offset, (-1, 1)))
+
+    def chosen(self, categories: BoolArray) -> SupportCounts:
+        """The counts of some categories alone.
+
+        >>> one = np.ones(1)
+        >>> counts = np.array([[1.0, 2.0]])
+        >>> both = SupportCounts(counts, 9 * one, 0 * one, one, one, 0 * one, 9 * one)
+        >>> both.chosen(np.array([False, True])).counts.tolist()
+        [[2.0]]
+        """
+        return replace(self, counts=self.counts[:, categories])
 
     def among_attackers(self, shares: FloatArray) -> SupportCounts:
         """The same counts where shares of the groups' users are attackers.

@@ -5,27 +5,21 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
+from unpoison.filters.categories.constants import CLOSELY, DOUBLINGS, EXPONENT_HALVINGS
 from unpoison.filters.categories.lines import Lines, variances
 from unpoison.filters.categories.support import SupportCounts
 from unpoison.types import BoolArray, FloatArray
 
-CLOSELY = 2.0
-"""Deviations above which the tail is computed from the counts; below it is no news anyway."""
-DOUBLINGS = 60
-"""Times that the bracket of the exponent is widened at most."""
-HALVINGS = 50
-"""Steps of bisection: the exponent is then exact to a part in 10¹⁵."""
-
 
 def log_tails(
-    supports: SupportCounts, lines: Lines, attacked: BoolArray, offset: FloatArray | None = None
+    supports: SupportCounts, lines: Lines, attacked: BoolArray, offset: FloatArray | float = 0.0
 ) -> FloatArray:
     """An upper bound on the log probability that honest users lift a category as high.
 
     In the attacked groups, above its line; `lines` are those without poison, and `offset` is what
-    each group's lift has besides them. The bound is
-    Chernoff's for counts that are Poisson variables. The normal distribution would be far too sure
-    of rare categories: of 30,000 that expect one report each, some always have six.
+    each group's lift has besides them. The bound is Chernoff's for counts that are Poisson
+    variables. The normal distribution would be far too sure of rare categories: of 30,000 that
+    expect one report each, some always have six.
 
     >>> one, groups = np.ones(2), np.array([True, False])
     >>> supports = SupportCounts(
@@ -40,8 +34,7 @@ def log_tails(
     # Poison lifts the attacked groups above what the best line without it can follow.
     coefficients = (pushed - slope * signal) / spread
     deviation = np.sqrt((coefficients**2 * spread).sum(axis=0))
-    lift = supports.lift if offset is None else supports.lift - offset[:, None]
-    above = (coefficients * lift).sum(axis=0)
+    above = (coefficients * supports.lift_above(offset)).sum(axis=0)
     tails: FloatArray = scipy.special.log_ndtr(-above / deviation)
     close = np.flatnonzero(above > CLOSELY * deviation)
     if len(close):
@@ -85,7 +78,7 @@ def _chernoff(expected: FloatArray, weights: FloatArray, above: FloatArray) -> F
         if not short.any():
             break
         high = np.where(short, 2 * high, high)
-    for _ in range(HALVINGS):
+    for _ in range(EXPONENT_HALVINGS):
         middle = (low + high) / 2
         below = slope_at(middle) < 0
         low, high = np.where(below, middle, low), np.where(below, high, middle)
