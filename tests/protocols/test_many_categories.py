@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from unpoison import Estimate, Plan, Summary, estimate, simulate
 from unpoison.estimate.methods import default_method
+from unpoison.protocols.many_categories import CategoriesAnalysis
 from unpoison.simulation import Simulation
 
 NAMES = [f"c{number}" for number in range(1000)]
@@ -107,3 +110,24 @@ def test_a_majority_of_attackers_is_not_answered(values: np.ndarray) -> None:
     answer = estimate(Summary(PLAN, counts, honest.sums))
     assert "do not use the answer" in answer.verdict
     assert answer.fit["doubt"]
+
+
+def test_only_pushed_categories_are_named_however_little_poison_a_line_has() -> None:
+    """A pushed category whose line says less than nothing is named before one that is not."""
+    plan = Plan.new("k-rr", 2.0, min_epsilon=0.5, categories=NAMES[:300])
+    run = simulate(plan, NAMES[:300] * 200, "targets:c7", 0.1, np.random.default_rng(7))
+    analysis = CategoriesAnalysis(run.summary, range(3))
+    fit = analysis.fit
+    pushed = np.isin(np.arange(300), [7, 8])
+    poison = np.where(pushed, fit.attackers.lines.poison, 0.0)
+    poison[8] = -1e-6
+    lines = replace(fit.attackers.lines, poison=poison)
+    changed = replace(fit, pushed=pushed, attackers=replace(fit.attackers, lines=lines))
+    analysis.__dict__["fit"] = changed
+    assert analysis.place() == {"categories": ("c7", "c8")}
+
+
+def test_weights_of_groups_are_those_that_reports_deserve(answer: Estimate) -> None:
+    weights = [group.weight for group in answer.groups]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights[0] > 0.5, "half of all users, and the largest budget"

@@ -12,7 +12,7 @@ from unpoison.estimate.estimate import numbers
 from unpoison.estimate.statistic import named
 from unpoison.filters.joint import Fit, JointCounts
 from unpoison.protocols.scheme_analysis import picture_of
-from unpoison.protocols.weights import group_weights
+from unpoison.protocols.weights import honest_weights
 from unpoison.summary import Summary
 
 
@@ -37,10 +37,8 @@ class JointGroups:
     def estimates(self) -> list[GroupEstimate]:
         """The estimate from each group alone, without the poison that was found in it."""
         plan, counts = self.summary.plan, self.counts
-        variances = [plan.group_mechanisms[g].worst_variance for g in counts.groups]
-        honest = 1 - self.fit.attacker_shares
-        weights = group_weights(
-            "optimal", counts.reports * honest, counts.users * honest, np.array(variances)
+        weights = honest_weights(
+            plan, counts.groups, counts.reports, counts.users, self.fit.attacker_shares
         )
         return [
             GroupEstimate(

@@ -13,7 +13,7 @@ from unpoison.estimate.value_format import ValueFormat
 from unpoison.estimate.wording import compare_frequencies, list_names, unresolved_quantiles
 from unpoison.filters.client_faults import DROPOUT
 from unpoison.filters.joint import Interval
-from unpoison.protocols import joint_constants
+from unpoison.protocols import joint_constants, verdict_sentences
 from unpoison.protocols.assembly import Assembly
 from unpoison.protocols.joint_analysis import JointAnalysis
 
@@ -83,10 +83,7 @@ class JointVerdict:
 
     def _found(self) -> str:
         if any(tier.outvoted for tier in self.tiers):
-            return (
-                f"{self._share} of users seem to be attackers. No method can tell the honest "
-                "ones apart then: do not use the answer."
-            )
+            return verdict_sentences.outvoted(self._share)
         if not self.assembly.byzantine.fraction > 0:
             return f"{self._nobody()}{self._number()}"
         return f"About {self._share} of users{self._groups()} send {self._where}{self._without()}"
@@ -123,10 +120,7 @@ class JointVerdict:
         if len(self.tiers) > 1:
             return ""
         attacked = self.tiers[0].attacked_groups
-        if len(attacked) == len(self.tiers[0].counts.groups):
-            return ""
-        names = list_names(tuple(str(group) for group in attacked))
-        return f" of group{'s' if len(attacked) > 1 else ''} {names} alone"
+        return verdict_sentences.of_some_groups(attacked, len(self.tiers[0].counts.groups))
 
     def _number(self) -> str:
         if self.interval is None:
@@ -248,28 +242,14 @@ class JointVerdict:
 
     def _worst(self) -> str:
         """The sentence about the worst case: what holds whatever attackers send."""
-        share = f"{100 * self.worst_case.attackers_at_most:.3g} %"
-        if not self.worst_case.possible:
-            least = f"{100 * self.worst_case.least_attackers:.1f} %"
-            return (
-                f"At least {least} of users attack: no honest users explain the reports with at "
-                f"most {share} attackers, as was assumed."
-            )
-        return (
-            f"Whatever attackers send, as long as they are at most {share} of each group, "
-            f"{self._range()}."
-        )
+        return verdict_sentences.worst_case(self.worst_case, self._range())
 
     def _range(self) -> str:
-        mean_range, ranges = self.worst_case.mean_range, self.worst_case.frequency_ranges
+        mean_range = self.worst_case.mean_range
         if mean_range is not None:
             return f"the mean is from {self._format.between(mean_range)}"
-        frequencies = self.assembly.answer["frequencies"]
-        off = max(
-            max(high - frequencies[name], frequencies[name] - low)
-            for name, (low, high) in ranges.items()
-        )
-        return f"no frequency is off by more than {100 * off:.1f} percentage points"
+        frequencies = self.assembly.answer.get("frequencies", {})
+        return verdict_sentences.frequencies_off_by(self.worst_case, frequencies)
 
 
 def much_wider(wide: Interval, narrow: Interval) -> bool:

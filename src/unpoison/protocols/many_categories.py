@@ -26,10 +26,11 @@ from unpoison.estimate.wording import compare_frequencies, list_names
 from unpoison.filters.attacker_share import MOST_ATTACKERS
 from unpoison.filters.categories import CategoryFit, SupportCounts, fit_categories
 from unpoison.filters.categories.attackers import OWN
-from unpoison.filters.categories.fit import TWO_SIDED_95
+from unpoison.filters.categories.constants import TWO_SIDED_95
 from unpoison.filters.categories.possible import least_attackers, possible_frequencies
-from unpoison.protocols import joint_constants
-from unpoison.protocols.assembly import Assembly, combined_interval
+from unpoison.protocols import joint_constants, verdict_sentences
+from unpoison.protocols.assembly import Assembly
+from unpoison.protocols.weights import honest_weights
 from unpoison.summary import Summary
 from unpoison.types import FloatArray
 
@@ -107,29 +108,30 @@ class CategoriesAnalysis:
 
     def group_estimates(self) -> list[GroupEstimate]:
         """The size and the attackers of each group; no frequencies, of which there are many."""
-        plan, summary = self.summary.plan, self.summary
-        shares = dict(zip(self.members, self.group_shares.tolist(), strict=True))
+        plan, supports = self.summary.plan, self.supports
+        weights = honest_weights(
+            plan, self.members, supports.reports, supports.users, self.group_shares
+        )
         return [
             GroupEstimate(
                 group=group,
                 tier=plan.tier_of(group),
                 epsilon=plan.all_groups[group].epsilon,
-                users=float(summary.users[group]),
-                reports=int(summary.reports[group]),
+                users=float(supports.users[index]),
+                reports=int(supports.reports[index]),
                 mean=math.nan,
-                weight=1 / len(self.members),
-                byzantine_fraction=share,
+                weight=float(weights[index]),
+                byzantine_fraction=float(self.group_shares[index]),
             )
-            for group, share in shares.items()
+            for index, group in enumerate(self.members)
         ]
 
     def place(self) -> dict[str, Any]:
         """The names of the categories that are pushed, most pushed first."""
-        order = np.argsort(-self.fit.attackers.lines.poison, kind="stable")[
-            : int(self.fit.pushed.sum())
-        ]
+        pushed = np.flatnonzero(self.fit.pushed)
+        order = np.argsort(-self.fit.attackers.lines.poison[pushed], kind="stable")
         categories = self.summary.plan.categories or ()
-        return {"categories": tuple(categories[index] for index in order)}
+        return {"categories": tuple(categories[index] for index in pushed[order])}
 
     def histogram(self) -> Histogram:
         """The poison of the first attacked group, category by category."""
@@ -198,11 +200,18 @@ def estimate_many_categories(
 def _intervals(
     assembly: Assembly, analyses: Sequence[CategoriesAnalysis]
 ) -> dict[str, list[float]]:
-    """A 95 % interval for the frequency of each category; ends of tiers are added."""
-    tiers = [np.stack(analysis.fit.intervals(), axis=1) for analysis in analyses]
-    ends = sum(weight * tier for weight, tier in zip(assembly.weights, tiers, strict=True))
+    """A 95 % interval for the frequency of each category."""
+    ends = _combined(assembly, [analysis.fit.intervals() for analysis in analyses])
     names = assembly.summary.plan.categories or ()
-    return dict(zip(names, np.asarray(ends).tolist(), strict=True))
+    return dict(zip(names, ends.T.tolist(), strict=True))
+
+
+def _combined(assembly: Assembly, tiers: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Low and high ends of all categories, those of tiers added as `combined_interval` does."""
+    weighted = [
+        weight * np.stack(ends) for weight, ends in zip(assembly.weights, tiers, strict=True)
+    ]
+    return np.asarray(sum(weighted))
 
 
 def _worst_case(
@@ -221,11 +230,8 @@ def _worst_case(
     if least > at_most or any((low > high).any() for low, high in tiers):
         return WorstCase(at_most, None, None, least)
     names = assembly.summary.plan.categories or ()
-    ends = [
-        combined_interval([(low[i], high[i]) for low, high in tiers], assembly.weights)
-        for i in range(len(names))
-    ]
-    lows, highs = (dict(zip(names, side, strict=True)) for side in zip(*ends, strict=True))
+    ends = _combined(assembly, tiers).tolist()
+    lows, highs = (dict(zip(names, side, strict=True)) for side in ends)
     return WorstCase(at_most, lows, highs, least)
 
 
@@ -244,10 +250,7 @@ class _Verdict:
     def _found(self) -> str:
         share = f"{100 * self.assembly.byzantine.fraction:.1f} %"
         if any(tier.outvoted for tier in self.tiers):
-            return (
-                f"{share} of users seem to be attackers. No method can tell the honest ones apart "
-                "then: do not use the answer."
-            )
+            return verdict_sentences.outvoted(share)
         names = self.assembly.byzantine.categories or ()
         if not names:
             p_value = self.fit["nobody_attacks_p_value"]
@@ -264,11 +267,10 @@ class _Verdict:
         return f"About {share} of users{where} push {list_names(names)}: {comparison}."
 
     def _groups(self) -> str:
-        attacked = self.fit["attacked_groups"]
-        if len(self.tiers) > 1 or len(attacked) == len(self.tiers[0].members):
+        if len(self.tiers) > 1:
             return ""
-        names = list_names(tuple(str(group) for group in attacked))
-        return f" of group{'s' if len(attacked) > 1 else ''} {names} alone"
+        attacked = self.tiers[0].attacked_groups
+        return verdict_sentences.of_some_groups(attacked, len(self.tiers[0].members))
 
     def _doubt(self) -> str:
         doubts = []
@@ -285,19 +287,6 @@ class _Verdict:
         return " ".join(doubts)
 
     def _worst(self) -> str:
-        share = f"{100 * self.worst_case.attackers_at_most:.3g} %"
-        if not self.worst_case.possible:
-            least = f"{100 * self.worst_case.least_attackers:.1f} %"
-            return (
-                f"At least {least} of users attack: no honest users explain the reports with at "
-                f"most {share} attackers, as was assumed."
-            )
         frequencies = self.assembly.answer["frequencies"]
-        off = max(
-            max(high - frequencies[name], frequencies[name] - low)
-            for name, (low, high) in self.worst_case.frequency_ranges.items()
-        )
-        return (
-            f"Whatever attackers send, as long as they are at most {share} of each group, no "
-            f"frequency is off by more than {100 * off:.1f} percentage points."
-        )
+        off = verdict_sentences.frequencies_off_by(self.worst_case, frequencies)
+        return verdict_sentences.worst_case(self.worst_case, off)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unpoison.estimate.options import WEIGHT_RULES
+from unpoison.plan import Plan
 from unpoison.registry import check_name
 from unpoison.types import FloatArray
 
@@ -26,6 +29,21 @@ def group_weights(
         raw = 1 / (np.maximum(honest_users, np.finfo(float).tiny) * variances)
     weights: FloatArray = raw / raw.sum()
     return weights
+
+
+def honest_weights(
+    plan: Plan, groups: Sequence[int], reports: FloatArray, users: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """The optimal weights of groups of which shares are attackers, by their worst variances.
+
+    >>> plan = Plan.new(epsilon=1.0, min_epsilon=0.5, low=0, high=1)
+    >>> hundred = np.array([100.0, 100.0])
+    >>> honest_weights(plan, [0, 1], hundred, hundred, np.array([0.0, 1.0])).tolist()
+    [1.0, 0.0]
+    """
+    variances = np.array([plan.group_mechanisms[group].worst_variance for group in groups])
+    honest = 1 - shares
+    return group_weights("optimal", reports * honest, users * honest, variances)
 
 
 def combined_variance(weights: FloatArray, reports: FloatArray, variances: FloatArray) -> float:
